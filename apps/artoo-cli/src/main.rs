@@ -1,0 +1,2 @@
+//! The `artoo` binary.
+fn main() {}

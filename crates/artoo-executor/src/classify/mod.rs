@@ -1,0 +1,467 @@
+//! What a shell command could do, read from its syntax tree (design §9).
+//!
+//! Owns the walk over the tree and the verdict. Pure: no file is looked at and nothing is run, so whether a written path
+//! exists already is judged by the caller. Must not know the gate, the subtask or the user.
+//!
+//! The rule is one-sided: what is not understood completely is given the worst class and asked about. A command is a
+//! read only when every program in it is known, every argument that matters is literal, and nothing is redirected into
+//! a file.
+
+mod arithmetic;
+mod awk;
+mod git;
+mod programs;
+mod sed;
+mod special;
+mod words;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use artoo_protocol::tool::EffectClass;
+use brush_parser::ast;
+use brush_parser::{Parser, ParserOptions};
+
+use words::Arg;
+
+/// Commands longer than this many bytes are not analysed.
+const MAX_COMMAND_BYTES: usize = 16 * 1024;
+/// Opening brackets and quotes after which a command is not analysed: it bounds the parser's recursion.
+const MAX_NESTING: usize = 40;
+/// How deep commands inside commands (`$(…)`, `sh -c '…'`) are followed.
+const MAX_DEPTH: usize = 5;
+/// Name prefix and options under which a variable may be set without changing what programs do.
+const HARMLESS_VARIABLES: &[&str] = &[
+    "LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC", "TZ", "DIR", "FILE", "FILES", "NAME", "COUNT", "TOTAL", "N", "I",
+    "NO_COLOR",
+];
+
+/// The answer: the class of everything but the listed writes, which the caller judges by their paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandClass {
+    /// The worst class of any part, leaving out `writes`.
+    pub effect: EffectClass,
+    /// Names of the programs and builtins run, without folders, in order, each once.
+    pub programs: Vec<String>,
+    /// Paths that the command creates or overwrites, as written in it.
+    pub writes: Vec<WrittenPath>,
+    /// Why it is worse than a read; `None` when it is one.
+    pub reason: Option<String>,
+}
+
+/// A path that a command writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrittenPath {
+    /// A file, relative to the directory the command starts in; may begin with `~/`.
+    File(String),
+    /// A folder to be made, relative likewise.
+    Folder(String),
+    /// Known only when the command runs.
+    Unknown,
+}
+
+/// Classifies a bash command line.
+pub fn classify(command: &str) -> CommandClass {
+    let mut walk = Walk::default();
+    walk.script(command, 0);
+    walk.finish()
+}
+
+/// The verdict as it grows.
+struct Walk {
+    effect: EffectClass,
+    reason: Option<String>,
+    programs: Vec<String>,
+    writes: Vec<WrittenPath>,
+    /// Whether the working directory may have changed, so that relative paths mean nothing any more.
+    moved: bool,
+    variables: arithmetic::Variables,
+    depth: usize,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            effect: EffectClass::Read,
+            reason: None,
+            programs: Vec::new(),
+            writes: Vec::new(),
+            moved: false,
+            variables: arithmetic::Variables::default(),
+            depth: 0,
+        }
+    }
+}
+
+impl Walk {
+    fn finish(mut self) -> CommandClass {
+        if let Some(name) = self.variables.unproven() {
+            self.unknown(format!("arithmetic on `{name}`, which may hold anything, can run commands"));
+        }
+        if self.moved {
+            for path in &mut self.writes {
+                if let WrittenPath::File(text) | WrittenPath::Folder(text) = path
+                    && !text.starts_with('/')
+                    && !text.starts_with("~/")
+                {
+                    *path = WrittenPath::Unknown;
+                }
+            }
+        }
+        if self.reason.is_none() && !self.writes.is_empty() {
+            self.reason = Some("it writes files".to_owned());
+        }
+        CommandClass { effect: self.effect, programs: self.programs, writes: self.writes, reason: self.reason }
+    }
+
+    /// Records that a part is of this class; the reason of the worst part is kept.
+    fn raise(&mut self, effect: EffectClass, reason: impl Into<String>) {
+        if effect > self.effect {
+            self.effect = effect;
+            self.reason = Some(reason.into());
+        }
+    }
+
+    /// Records a part that is not understood.
+    fn unknown(&mut self, reason: impl Into<String>) {
+        self.raise(EffectClass::External, reason);
+    }
+
+    fn ran(&mut self, program: &str) {
+        if !self.programs.iter().any(|known| known == program) {
+            self.programs.push(program.to_owned());
+        }
+    }
+
+    /// A whole script: the command itself, a substitution, or the text after `sh -c`.
+    fn script(&mut self, text: &str, depth: usize) {
+        if let Some(why) = unreadable(text, depth) {
+            self.unknown(why);
+            return;
+        }
+        // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
+        let parsed = catch_unwind(AssertUnwindSafe(|| Parser::new(text.as_bytes(), &options()).parse_program()));
+        let Ok(Ok(program)) = parsed else {
+            self.unknown("its syntax is not understood");
+            return;
+        };
+        let outer = std::mem::replace(&mut self.depth, depth);
+        for list in &program.complete_commands {
+            self.list(list);
+        }
+        self.depth = outer;
+    }
+
+    fn list(&mut self, list: &ast::CompoundList) {
+        for item in &list.0 {
+            for (_, pipeline) in &item.0 {
+                for command in &pipeline.seq {
+                    self.command(command);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: &ast::Command) {
+        match command {
+            ast::Command::Simple(simple) => self.simple(simple),
+            ast::Command::Compound(compound, redirects) => {
+                self.compound(compound);
+                self.redirects(redirects.as_ref());
+            }
+            ast::Command::Function(_) => self.unknown("it defines a function"),
+            ast::Command::ExtendedTest(test, redirects) => {
+                self.extended_test(&test.expr);
+                self.redirects(redirects.as_ref());
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &ast::CompoundCommand) {
+        use ast::CompoundCommand as C;
+        match compound {
+            C::Arithmetic(command) => self.arithmetic(&command.expr.value),
+            C::ArithmeticForClause(command) => {
+                for part in [&command.initializer, &command.condition, &command.updater].into_iter().flatten() {
+                    self.arithmetic(&part.value);
+                }
+                self.list(&command.body.list);
+            }
+            C::BraceGroup(group) => self.list(&group.list),
+            C::Subshell(group) => self.list(&group.list),
+            C::ForClause(command) => {
+                let values = command.values.as_deref().unwrap_or_default();
+                for value in values {
+                    self.word(value);
+                }
+                let numeric = !values.is_empty() && values.iter().all(|word| arithmetic::is_numeric_word(&word.value));
+                self.assigned(&command.variable_name, numeric);
+                self.list(&command.body.list);
+            }
+            C::CaseClause(command) => {
+                self.word(&command.value);
+                for case in &command.cases {
+                    for pattern in &case.patterns {
+                        self.word(pattern);
+                    }
+                    if let Some(body) = &case.cmd {
+                        self.list(body);
+                    }
+                }
+            }
+            C::IfClause(command) => {
+                self.list(&command.condition);
+                self.list(&command.then);
+                for part in command.elses.iter().flatten() {
+                    if let Some(condition) = &part.condition {
+                        self.list(condition);
+                    }
+                    self.list(&part.body);
+                }
+            }
+            C::WhileClause(command) | C::UntilClause(command) => {
+                self.list(&command.0);
+                self.list(&command.1.list);
+            }
+            C::Coprocess(_) => self.unknown("it starts a coprocess"),
+        }
+    }
+
+    fn extended_test(&mut self, test: &ast::ExtendedTestExpr) {
+        use ast::BinaryPredicate as B;
+        use ast::ExtendedTestExpr as T;
+        match test {
+            T::And(left, right) | T::Or(left, right) => {
+                self.extended_test(left);
+                self.extended_test(right);
+            }
+            T::Not(inner) | T::Parenthesized(inner) => self.extended_test(inner),
+            T::UnaryTest(predicate, word) => {
+                if matches!(
+                    predicate,
+                    ast::UnaryPredicate::ShellVariableIsSetAndAssigned | ast::UnaryPredicate::ShellVariableIsSetAndNameRef
+                ) {
+                    self.unknown("a test of a variable's name can run commands");
+                }
+                self.word(word);
+            }
+            T::BinaryTest(predicate, left, right) => {
+                let arithmetic = matches!(
+                    predicate,
+                    B::ArithmeticEqualTo
+                        | B::ArithmeticNotEqualTo
+                        | B::ArithmeticLessThan
+                        | B::ArithmeticLessThanOrEqualTo
+                        | B::ArithmeticGreaterThan
+                        | B::ArithmeticGreaterThanOrEqualTo
+                );
+                for word in [left, right] {
+                    self.word(word);
+                    if arithmetic {
+                        self.arithmetic(&word.value.replace('"', ""));
+                    }
+                }
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &ast::SimpleCommand) {
+        let mut args = Vec::new();
+        let mut assignments = Vec::new();
+        for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
+            match item {
+                ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => assignments.push(assignment),
+                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect),
+                ast::CommandPrefixOrSuffixItem::Word(word) => args.push(self.word(word)),
+                ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, group) => {
+                    self.list(&group.list);
+                    args.push(Arg::one("/dev/fd/"));
+                }
+            }
+        }
+        if let Some(name) = &simple.word_or_name {
+            args.push(self.word(name));
+        }
+        for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
+            match item {
+                ast::CommandPrefixOrSuffixItem::Word(word) | ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                    args.push(self.word(word));
+                }
+                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect),
+                ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, group) => {
+                    self.list(&group.list);
+                    args.push(Arg::one("/dev/fd/"));
+                }
+            }
+        }
+        let reads_a_line = args.first().and_then(Arg::literal) == Some("read");
+        for assignment in assignments {
+            self.assignment(assignment, reads_a_line);
+        }
+        if !args.is_empty() {
+            self.argv(&args);
+        }
+    }
+
+    fn assignment(&mut self, assignment: &ast::Assignment, reads_a_line: bool) {
+        let name = match &assignment.name {
+            ast::AssignmentName::VariableName(name) => name,
+            ast::AssignmentName::ArrayElementName(name, index) => {
+                self.arithmetic(index);
+                name
+            }
+        };
+        let numeric = match &assignment.value {
+            ast::AssignmentValue::Scalar(word) => {
+                self.word(word);
+                arithmetic::is_numeric_word(&word.value)
+            }
+            ast::AssignmentValue::Array(elements) => {
+                for (key, value) in elements {
+                    if let Some(key) = key {
+                        self.arithmetic(&key.value);
+                    }
+                    self.word(value);
+                }
+                false
+            }
+        };
+        // `IFS= read -r line` is how lines are read; the setting lasts for that builtin alone.
+        if !(reads_a_line && name == "IFS") {
+            self.assigned(name, numeric);
+        }
+    }
+
+    /// Notes that a variable gets a value, and refuses names that change what programs do.
+    fn assigned(&mut self, name: &str, numeric: bool) {
+        let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        if !plain && !HARMLESS_VARIABLES.contains(&name) {
+            self.unknown(format!("setting `{name}` may change what programs do"));
+        }
+        self.variables.assign(name, numeric);
+    }
+
+    fn arithmetic(&mut self, expression: &str) {
+        if let Err(why) = self.variables.expression(expression) {
+            self.unknown(why);
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
+        for redirect in redirects.iter().flat_map(|list| &list.0) {
+            self.redirect(redirect);
+        }
+    }
+
+    fn redirect(&mut self, redirect: &ast::IoRedirect) {
+        match redirect {
+            ast::IoRedirect::File(_, kind, target) => self.file_redirect(kind, target),
+            ast::IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion {
+                    self.here_document(&document.doc.value);
+                }
+            }
+            ast::IoRedirect::HereString(_, word) => {
+                self.word(word);
+            }
+            ast::IoRedirect::OutputAndError(word, _) => {
+                let target = self.word(word);
+                self.writes_file(&target);
+            }
+        }
+    }
+
+    fn file_redirect(&mut self, kind: &ast::IoFileRedirectKind, target: &ast::IoFileRedirectTarget) {
+        use ast::IoFileRedirectKind as K;
+        match target {
+            ast::IoFileRedirectTarget::Fd(_) => {}
+            ast::IoFileRedirectTarget::ProcessSubstitution(_, group) => self.list(&group.list),
+            ast::IoFileRedirectTarget::Duplicate(word) => {
+                let target = self.word(word);
+                let descriptor = target.literal().is_some_and(|text| {
+                    let digits = text.strip_suffix('-').unwrap_or(text);
+                    digits.chars().all(|c| c.is_ascii_digit())
+                });
+                if !descriptor {
+                    self.writes_file(&target);
+                }
+            }
+            ast::IoFileRedirectTarget::Filename(word) => {
+                let target = self.word(word);
+                match kind {
+                    K::Read | K::DuplicateInput => self.reads_file(&target),
+                    K::Write | K::Append | K::ReadAndWrite | K::Clobber | K::DuplicateOutput => self.writes_file(&target),
+                }
+            }
+        }
+    }
+
+    /// `< path`: bash opens a connection for `/dev/tcp/…`, so the path must be known not to be one.
+    fn reads_file(&mut self, target: &Arg) {
+        let known = target.known();
+        if known.starts_with("/dev/tcp") || known.starts_with("/dev/udp") {
+            self.unknown("it opens a network connection");
+        } else if target.literal().is_none() && (known.is_empty() || "/dev/tcp".starts_with(known)) {
+            self.unknown("what it reads from is known only when it runs");
+        }
+    }
+
+    fn writes_file(&mut self, target: &Arg) {
+        let Some(path) = target.literal() else {
+            self.writes.push(WrittenPath::Unknown);
+            return;
+        };
+        let harmless = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"].contains(&path) || path.starts_with("/dev/fd/");
+        if harmless {
+            return;
+        }
+        if path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/sys/") {
+            self.unknown(format!("it writes to the device `{path}`"));
+        } else {
+            self.writes.push(WrittenPath::File(path.to_owned()));
+        }
+    }
+}
+
+/// Whether a text is outside what may be handed to the parser, and why.
+fn unreadable(text: &str, depth: usize) -> Option<&'static str> {
+    if depth > MAX_DEPTH {
+        return Some("commands are nested too deep");
+    }
+    if text.len() > MAX_COMMAND_BYTES {
+        return Some("it is too long to be analysed");
+    }
+    if text.chars().filter(|c| "([{`".contains(*c)).count() > MAX_NESTING * 4 || deepest(text) > MAX_NESTING {
+        return Some("it is nested too deep to be analysed");
+    }
+    text.chars()
+        .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+        .then_some("it holds control characters")
+}
+
+/// An upper bound of how deep brackets nest; quoted ones count too, which only makes the bound larger.
+fn deepest(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+fn options() -> ParserOptions {
+    ParserOptions::default()
+}
+
+/// Builtins that change the variables named in their arguments.
+fn variable_names(args: &[Arg]) -> BTreeSet<&str> {
+    args.iter().filter_map(Arg::literal).filter(|text| !text.starts_with('-')).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! A shell word after quote removal, and how much of it is known before the command runs (design §9).
+//!
+//! Owns the reading of quoting, expansions and substitutions. Must not know any program.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use brush_parser::ast;
+use brush_parser::word::{self, Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource};
+
+use super::{Walk, options};
+
+/// One argument as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arg {
+    known: String,
+    shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Shape {
+    /// Exactly this word.
+    Literal,
+    /// One word that begins with the known text.
+    One,
+    /// One or more words that all begin with the known text: a glob.
+    Several,
+    /// Any number of words; only the first is known to begin with the text.
+    Split,
+}
+
+impl Arg {
+    /// A word that is known completely.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { known: text.into(), shape: Shape::Literal }
+    }
+
+    /// One word of which only the beginning is known.
+    pub fn one(prefix: impl Into<String>) -> Self {
+        Self { known: prefix.into(), shape: Shape::One }
+    }
+
+    /// Any number of unknown words.
+    pub fn any() -> Self {
+        Self { known: String::new(), shape: Shape::Split }
+    }
+
+    /// The whole word, if it is known.
+    pub fn literal(&self) -> Option<&str> {
+        (self.shape == Shape::Literal).then_some(self.known.as_str())
+    }
+
+    /// The text that it certainly begins with.
+    pub fn known(&self) -> &str {
+        &self.known
+    }
+
+    /// Whether an unknown option could hide in it. False for literals, which are judged by their text.
+    pub fn may_hide_option(&self) -> bool {
+        match self.shape {
+            Shape::Literal => false,
+            Shape::One | Shape::Several => self.known.is_empty() || self.known.starts_with('-'),
+            Shape::Split => true,
+        }
+    }
+
+    /// Whether it stands for exactly one word.
+    pub fn is_single(&self) -> bool {
+        self.shape <= Shape::One
+    }
+}
+
+/// A word under construction.
+struct Draft {
+    known: String,
+    /// Whether everything so far is known, so that `known` still grows.
+    open: bool,
+    shape: Shape,
+}
+
+impl Draft {
+    fn push(&mut self, text: &str) {
+        if self.open {
+            self.known.push_str(text);
+        }
+    }
+
+    fn end(&mut self, shape: Shape) {
+        self.open = false;
+        self.shape = self.shape.max(shape);
+    }
+
+    fn arg(self) -> Arg {
+        Arg { known: self.known, shape: self.shape }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    None,
+    Double,
+}
+
+impl Walk {
+    /// Reads a word, following the commands inside it.
+    pub(super) fn word(&mut self, word: &ast::Word) -> Arg {
+        self.raw_word(&word.value)
+    }
+
+    pub(super) fn raw_word(&mut self, text: &str) -> Arg {
+        let Some(pieces) = self.pieces(text, |text| word::parse(text, &options())) else {
+            return Arg::any();
+        };
+        let mut draft = Draft { known: String::new(), open: true, shape: Shape::Literal };
+        self.pieces_into(&mut draft, &pieces, Quoting::None);
+        draft.arg()
+    }
+
+    /// The body of a here-document whose delimiter is not quoted.
+    pub(super) fn here_document(&mut self, text: &str) {
+        if let Some(pieces) = self.pieces(text, |text| word::parse_heredoc(text, &options())) {
+            let mut draft = Draft { known: String::new(), open: true, shape: Shape::Literal };
+            self.pieces_into(&mut draft, &pieces, Quoting::Double);
+        }
+    }
+
+    fn pieces<E>(
+        &mut self,
+        text: &str,
+        parse: impl Fn(&str) -> Result<Vec<WordPieceWithSource>, E>,
+    ) -> Option<Vec<WordPieceWithSource>> {
+        // Both limits keep known weaknesses of the parser out of reach: a number after `~` that fits no integer, and
+        // recursion.
+        let hostile = super::unreadable(text, self.depth).is_some();
+        let pieces = if hostile { None } else { catch_unwind(AssertUnwindSafe(|| parse(text).ok())).ok().flatten() };
+        if pieces.is_none() {
+            self.unknown("a word in it is not understood");
+        }
+        pieces
+    }
+
+    fn pieces_into(&mut self, draft: &mut Draft, pieces: &[WordPieceWithSource], quoting: Quoting) {
+        for piece in pieces {
+            self.piece(draft, &piece.piece, quoting);
+        }
+    }
+
+    fn piece(&mut self, draft: &mut Draft, piece: &WordPiece, quoting: Quoting) {
+        let expanded = if quoting == Quoting::Double { Shape::One } else { Shape::Split };
+        match piece {
+            WordPiece::Text(text) => self.plain_text(draft, text, quoting),
+            WordPiece::SingleQuotedText(text) => draft.push(text),
+            WordPiece::AnsiCQuotedText(text) => match ansi_c(text) {
+                Some(text) => draft.push(&text),
+                None => draft.end(Shape::One),
+            },
+            WordPiece::DoubleQuotedSequence(pieces) => self.pieces_into(draft, pieces, Quoting::Double),
+            WordPiece::GettextDoubleQuotedSequence(_) => self.unknown("it holds a translated string"),
+            WordPiece::TildeExpansion(TildeExpr::Home) => draft.push("~"),
+            WordPiece::TildeExpansion(_) => {
+                draft.push("~");
+                draft.end(Shape::One);
+            }
+            WordPiece::ParameterExpansion(expression) => {
+                let list = self.parameter(expression);
+                draft.end(if list { Shape::Split } else { expanded });
+            }
+            WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
+                self.script(script, self.depth + 1);
+                draft.end(expanded);
+            }
+            WordPiece::EscapeSequence(escape) => draft.push(escape.strip_prefix('\\').unwrap_or(escape).trim_matches('\n')),
+            WordPiece::ArithmeticExpression(expression) => {
+                self.arithmetic(&expression.value);
+                draft.end(Shape::One);
+            }
+        }
+    }
+
+    fn plain_text(&mut self, draft: &mut Draft, text: &str, quoting: Quoting) {
+        if text.contains('`') || text.contains("$(") || text.contains("${") {
+            self.unknown("an expansion in it is not understood");
+            return draft.end(Shape::Split);
+        }
+        if quoting == Quoting::Double {
+            return draft.push(text);
+        }
+        // `{}` stands for itself; other braces may expand to several words.
+        let without_placeholder = text.replace("{}", "__");
+        let special = without_placeholder.find(['*', '?', '[', '(', '{']);
+        match special {
+            None => draft.push(text),
+            Some(at) => {
+                draft.push(text.get(..at).unwrap_or_default());
+                let braces = without_placeholder.contains('{');
+                draft.end(if braces { Shape::Split } else { Shape::Several });
+            }
+        }
+    }
+
+    /// Follows what a parameter expansion evaluates; true when it may give several words even inside double quotes.
+    fn parameter(&mut self, expression: &ParameterExpr) -> bool {
+        use ParameterExpr as P;
+        match expression {
+            P::Parameter { parameter, indirect } | P::ParameterLength { parameter, indirect } => {
+                self.parameter_name(parameter, *indirect)
+            }
+            P::UseDefaultValues { parameter, indirect, default_value: text, .. }
+            | P::IndicateErrorIfNullOrUnset { parameter, indirect, error_message: text, .. }
+            | P::UseAlternativeValue { parameter, indirect, alternative_value: text, .. }
+            | P::RemoveSmallestSuffixPattern { parameter, indirect, pattern: text }
+            | P::RemoveLargestSuffixPattern { parameter, indirect, pattern: text }
+            | P::RemoveSmallestPrefixPattern { parameter, indirect, pattern: text }
+            | P::RemoveLargestPrefixPattern { parameter, indirect, pattern: text }
+            | P::UppercaseFirstChar { parameter, indirect, pattern: text }
+            | P::UppercasePattern { parameter, indirect, pattern: text }
+            | P::LowercaseFirstChar { parameter, indirect, pattern: text }
+            | P::LowercasePattern { parameter, indirect, pattern: text } => {
+                self.nested(text.as_deref());
+                self.parameter_name(parameter, *indirect)
+            }
+            P::AssignDefaultValues { parameter, indirect, default_value, .. } => {
+                self.nested(default_value.as_deref());
+                if let Parameter::Named(name) = parameter {
+                    self.assigned(name, false);
+                }
+                self.parameter_name(parameter, *indirect)
+            }
+            P::ReplaceSubstring { parameter, indirect, pattern, replacement, .. } => {
+                self.nested(Some(pattern));
+                self.nested(replacement.as_deref());
+                self.parameter_name(parameter, *indirect)
+            }
+            P::Substring { parameter, indirect, offset, length } => {
+                self.arithmetic(&offset.value);
+                if let Some(length) = length {
+                    self.arithmetic(&length.value);
+                }
+                self.parameter_name(parameter, *indirect)
+            }
+            P::Transform { .. } => {
+                self.unknown("a variable's transformation can run commands");
+                true
+            }
+            P::VariableNames { .. } | P::MemberKeys { .. } => true,
+        }
+    }
+
+    fn nested(&mut self, text: Option<&str>) {
+        if let Some(text) = text {
+            self.raw_word(text);
+        }
+    }
+
+    fn parameter_name(&mut self, parameter: &Parameter, indirect: bool) -> bool {
+        if indirect {
+            self.unknown("an indirect expansion can run commands");
+        }
+        match parameter {
+            Parameter::NamedWithIndex { index, .. } => {
+                self.arithmetic(index);
+                false
+            }
+            Parameter::NamedWithAllIndices { .. } => true,
+            Parameter::Special(word::SpecialParameter::AllPositionalParameters { .. }) => true,
+            Parameter::Special(_) | Parameter::Positional(_) | Parameter::Named(_) => false,
+        }
+    }
+}
+
+/// Decodes the common escapes of `$'…'`; `None` when there is one that is not among them.
+fn ansi_c(text: &str) -> Option<String> {
+    let mut decoded = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            decoded.push(c);
+            continue;
+        }
+        decoded.push(match chars.next()? {
+            'n' => '\n',
+            't' => '\t',
+            quoted @ ('\\' | '\'' | '"') => quoted,
+            _ => return None,
+        });
+    }
+    Some(decoded)
+}

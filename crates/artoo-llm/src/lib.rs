@@ -1,0 +1,1 @@
+//! Language models for artoo: providers, tolerant reading, cassettes and the built-in offline model.

@@ -1,0 +1,172 @@
+//! The key-value port below the memory: ordered bytes, atomic batches, an explicit flush (design §15).
+//!
+//! Owns: the port, its batch and its error, and the two implementations (a map in memory, LevelDB on disk).
+//! Must not know: Megrams, key schema, time.
+
+mod in_memory;
+pub mod level;
+
+pub use in_memory::InMemoryKv;
+pub use level::{LevelKv, LevelSettings};
+
+use std::path::PathBuf;
+
+/// One key with its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+/// An ordered store of bytes.
+///
+/// Every call is complete when it returns: a read sees every batch applied before it. What was applied survives
+/// the end of the process once a later [`Kv::flush`] has returned `Ok`.
+///
+/// An error of `apply` or `flush` leaves the outcome open (the disk may have taken the data before it failed), so
+/// callers repeat the same batch until it succeeds; batches are idempotent.
+pub trait Kv: Send + Sync {
+    /// The values of `keys`, in the order asked.
+    fn get_many(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError>;
+
+    /// At most `limit` pairs whose key starts with `prefix`, in key order, beginning after `after` where given.
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError>;
+
+    /// Applies the whole batch or nothing of it, in its order.
+    fn apply(&self, batch: Batch) -> Result<(), KvError>;
+
+    /// Makes everything applied so far survive a crash of the process and of the machine.
+    fn flush(&self) -> Result<(), KvError>;
+
+    /// Flushes, releases the store, and waits until that is done. Every later call answers [`KvError::Closed`].
+    fn close(&self) -> Result<(), KvError>;
+
+    /// What happened to the store that its owner must know and has not been told yet.
+    fn take_notices(&self) -> Vec<Notice>;
+
+    /// The value of one key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        Ok(self.get_many(&[key.to_vec()])?.into_iter().next().flatten())
+    }
+}
+
+/// One change within a [`Batch`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Sets a key, replacing what was there.
+    Put {
+        /// Never empty.
+        key: Vec<u8>,
+        /// May be empty.
+        value: Vec<u8>,
+    },
+    /// Removes a key; removing an absent one changes nothing.
+    Delete {
+        /// Never empty.
+        key: Vec<u8>,
+    },
+}
+
+/// Changes that become visible together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// In order: of two changes of one key, the later one counts.
+    pub changes: Vec<Change>,
+}
+
+impl Batch {
+    /// A batch without changes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds "set `key` to `value`".
+    pub fn put(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+        self.changes.push(Change::Put { key: key.into(), value: value.into() });
+    }
+
+    /// Adds "remove `key`".
+    pub fn delete(&mut self, key: impl Into<Vec<u8>>) {
+        self.changes.push(Change::Delete { key: key.into() });
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Refuses a batch with an empty key: the stores below cannot hold one.
+    fn check(&self) -> Result<(), KvError> {
+        let empty = self.changes.iter().any(|change| match change {
+            Change::Put { key, .. } | Change::Delete { key } => key.is_empty(),
+        });
+        if empty { Err(KvError::EmptyKey) } else { Ok(()) }
+    }
+
+    /// Bytes of all keys and values: what it costs to keep the batch in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        self.changes
+            .iter()
+            .map(|change| match change {
+                Change::Put { key, value } => key.len() + value.len(),
+                Change::Delete { key } => key.len(),
+            })
+            .sum()
+    }
+}
+
+/// Something that happened to the store on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The store was damaged: it was moved aside and a new one was filled with everything that could be read.
+    Quarantined {
+        /// Where the damaged store lies now, untouched.
+        moved_to: PathBuf,
+        /// What was found.
+        reason: String,
+        /// How many keys the new store holds.
+        keys_kept: usize,
+        /// How many blocks, log sections or whole files could not be read.
+        pieces_lost: usize,
+    },
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Quarantined { moved_to, reason, keys_kept, pieces_lost } => write!(
+                f,
+                "the memory store was damaged ({reason}); it now lies in {}, and {keys_kept} keys were carried over \
+                 ({pieces_lost} unreadable pieces)",
+                moved_to.display()
+            ),
+        }
+    }
+}
+
+/// Why a store could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KvError {
+    /// Another process, or another handle of this one, has the store open.
+    #[error("the memory store {} is in use by {holder}", folder.display())]
+    Locked {
+        /// The store's folder.
+        folder: PathBuf,
+        /// Who holds it, in words: process id and since when, as far as known.
+        holder: String,
+    },
+    /// The operating system refused a file operation, for instance on a full disk. A later call tries again.
+    #[error("memory store: {0}")]
+    Io(String),
+    /// The store is damaged and could not be repaired.
+    #[error("memory store is damaged: {0}")]
+    Damaged(String),
+    /// The store's code failed in a way it should not. A later call opens the store anew.
+    #[error("memory store failed: {0}")]
+    Failed(String),
+    /// The batch has a change with an empty key.
+    #[error("empty key")]
+    EmptyKey,
+    /// A store that was opened for looking was asked to change.
+    #[error("the memory store was opened for reading only")]
+    ReadOnly,
+    /// The store was closed before.
+    #[error("the memory store is closed")]
+    Closed,
+}

@@ -1,0 +1,1 @@
+//! R1: turns the user's words into a task specification.

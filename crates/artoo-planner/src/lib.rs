@@ -1,0 +1,1 @@
+//! R2: plans that can be checked, and their dispatch.

@@ -1,0 +1,130 @@
+//! R7 → User, and what makes a task end early (design §14, §19).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::plan::{Loss, PreviousDirective};
+use crate::ids::{Slug, TaskId};
+use crate::units::Finite;
+
+/// The three endings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Everything asked for was shown to hold.
+    Accept,
+    /// Within the threshold; what is missing is named.
+    Success,
+    /// Not achieved.
+    Abandon,
+}
+
+/// Why a task ended as it did; exit codes follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Every criterion passed.
+    Met,
+    /// D ≤ δ.
+    WithinThreshold,
+    /// R1 answered by itself.
+    Answered,
+    /// A hard budget of time, tokens or money.
+    Budget,
+    /// Ω ≥ θ.
+    Resources,
+    /// The loss rose twice in a row (law 2).
+    Divergence,
+    /// R4b saw the allowed number of replans fail.
+    ReplansExhausted,
+    /// Every failing subtask reported that it cannot be done.
+    Infeasible,
+    /// No valid plan.
+    PlanningFailed,
+    /// A confirmation was refused, or nobody could give it.
+    Refused,
+    /// No model could be reached, or the offline grammar does not know the sentence.
+    NoModel,
+    /// The person stopped it.
+    Aborted,
+}
+
+impl Cause {
+    /// The process exit code of a task that ended so.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Met | Self::WithinThreshold | Self::Answered => 0,
+            Self::NoModel => 3,
+            Self::Refused => 4,
+            Self::Budget => 5,
+            Self::Aborted => 130,
+            Self::Resources | Self::Divergence | Self::ReplansExhausted | Self::Infeasible | Self::PlanningFailed => 1,
+        }
+    }
+}
+
+/// The end of a task; there is exactly one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinalResult {
+    /// The task.
+    pub task_id: TaskId,
+    /// The class of the task.
+    pub slug: Slug,
+    /// The goal.
+    #[serde(default)]
+    pub intent: String,
+    /// What came of it, in words.
+    pub summary: String,
+    /// The result itself; partial when abandoned.
+    pub output: Value,
+    /// The last signals.
+    pub loss: Loss,
+    /// The last ∇L.
+    pub grad_l: Finite,
+    /// Directives really issued.
+    pub replans: u32,
+    /// The macro-state of the round before.
+    pub prev_directive: PreviousDirective,
+    /// The ending.
+    pub directive: Ending,
+    /// Why.
+    pub cause: Cause,
+    /// Criteria that failed or were not run, word for word.
+    #[serde(default)]
+    pub unmet: Vec<String>,
+    /// Criteria that passed without tool evidence or a machine check, or were not judged.
+    #[serde(default)]
+    pub unverified: Vec<String>,
+}
+
+/// The person stopped the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAborted {
+    /// The task.
+    pub task_id: TaskId,
+    /// How it was stopped, in words.
+    pub reason: String,
+}
+
+/// Which hard budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    /// Tokens in and out.
+    Tokens,
+    /// Money.
+    Cost,
+}
+
+/// A hard budget of tokens or money is used up; R7 ends the task. The time budget is R7's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetReached {
+    /// The task.
+    pub task_id: TaskId,
+    /// Which budget.
+    pub budget: BudgetKind,
+    /// Used so far: tokens, or the currency of the price table.
+    pub used: Finite,
+    /// Allowed.
+    pub limit: Finite,
+}

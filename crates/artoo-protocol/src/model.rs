@@ -1,0 +1,195 @@
+//! What is asked of a language model and what comes back, whoever provides it (design §18).
+//!
+//! Owns the vocabulary only; reading a model's text, validating it against the schema and asking once more are done
+//! behind the [`LanguageModel`](crate::ports::LanguageModel) port, so that a role sees either a fitting value or an error.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::tool::ToolSpec;
+use crate::units::Millis;
+
+/// Which of the configured models is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// R1, R2, R4b, the Dreamer.
+    Brain,
+    /// R3, R4a.
+    Tool,
+}
+
+/// One message of a conversation with a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum ChatMessage {
+    /// Fixed instructions.
+    System {
+        /// Text.
+        content: String,
+    },
+    /// What the role presents.
+    User {
+        /// Text.
+        content: String,
+    },
+    /// What the model said before.
+    Assistant {
+        /// Text, if any.
+        #[serde(default)]
+        content: Option<String>,
+        /// Calls it asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ModelToolCall>,
+    },
+    /// The result of one of those calls.
+    Tool {
+        /// The call it answers.
+        tool_call_id: String,
+        /// Text.
+        content: String,
+    },
+}
+
+/// A call that the model asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelToolCall {
+    /// The provider's id for it.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments; a JSON string when the model's arguments were not JSON.
+    pub arguments: Value,
+}
+
+/// In which form the answer is wanted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AnswerForm {
+    /// A JSON value that fits the schema.
+    Structured {
+        /// The schema's name on the wire, such as `plan`.
+        name: String,
+        /// JSON Schema.
+        schema: Value,
+    },
+    /// Calls of these tools, or plain text.
+    Tools {
+        /// What is on offer.
+        tools: Vec<ToolSpec>,
+    },
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// Which model.
+    pub tier: Tier,
+    /// The conversation; the fixed part comes first so that providers can cache it.
+    pub messages: Vec<ChatMessage>,
+    /// The form of the answer.
+    pub form: AnswerForm,
+    /// Upper bound of the answer in tokens.
+    #[serde(default)]
+    pub max_output_tokens: Option<u32>,
+}
+
+/// What a call cost, as the provider tells it (0 where it tells nothing).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones among them.
+    pub input_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+    /// Prompt tokens that the provider had cached.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// Requests sent: 1, plus re-asks for a readable answer. Transport retries do not count.
+    pub requests: u32,
+}
+
+/// A fitting answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The content.
+    pub content: ModelContent,
+    /// The model's own name for itself.
+    pub model: String,
+    /// What it cost.
+    pub usage: Usage,
+    /// From request to the whole answer, retries included.
+    pub elapsed_ms: Millis,
+}
+
+/// The content of an answer, in the form that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ModelContent {
+    /// Fits the schema that was asked for.
+    Structured {
+        /// The value.
+        value: Value,
+    },
+    /// Tool calls; at least one.
+    ToolCalls {
+        /// Text beside them.
+        #[serde(default)]
+        text: Option<String>,
+        /// The calls, in order.
+        calls: Vec<ModelToolCall>,
+    },
+    /// Plain text.
+    Text {
+        /// The text; not empty.
+        text: String,
+    },
+}
+
+/// Why no answer came.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ModelError {
+    /// The host cannot be reached, or went on failing until the retries were used up.
+    #[error("the model cannot be reached: {message}")]
+    Unreachable {
+        /// What happened and what to do.
+        message: String,
+    },
+    /// The provider refused the request (key, quota, unknown model, malformed request).
+    #[error("the model's provider refused: {message}")]
+    Rejected {
+        /// HTTP status, 0 where there was none.
+        status: u16,
+        /// The provider's words, and what to do.
+        message: String,
+    },
+    /// An answer came that is none: no content, cut off at the length limit, or declined by the model.
+    #[error("the model gave no usable answer: {message}")]
+    Unusable {
+        /// Named: `empty choice`, `finish_reason length`, `refusal`, `malformed stream`, `stalled`, …
+        message: String,
+    },
+    /// The answer could not be read as what was asked for, nor the second one.
+    #[error("the model's answer could not be read: {message}")]
+    Unreadable {
+        /// The first defect.
+        message: String,
+    },
+    /// The built-in offline model does not know the sentence.
+    #[error("{message}")]
+    NotUnderstood {
+        /// One sentence that names the grammar and how to set a model.
+        message: String,
+    },
+}
+
+impl ModelError {
+    /// Whether trying again within the task is pointless because there is no model.
+    pub const fn is_no_model(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Rejected { .. } | Self::NotUnderstood { .. } => true,
+            Self::Unusable { .. } | Self::Unreadable { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Test support for artoo: scripted models and a whole-system simulation on virtual time.

@@ -1,0 +1,1 @@
+//! R4a and R4b: evidence, machine checks, fan-in and merge.
