@@ -173,6 +173,9 @@ pub struct CheckRequest {
     pub check: Check,
     /// The tool calls of the attempt, or of all matched subtasks for a task criterion.
     pub tool_calls: Vec<ToolCall>,
+    /// Absolute paths that the task made or changed before these calls, for relative paths in the check.
+    #[serde(default)]
+    pub made: Vec<String>,
 }
 
 /// What a check found.

@@ -15,7 +15,6 @@ mod sed;
 mod special;
 mod words;
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use artoo_protocol::tool::EffectClass;
@@ -24,13 +23,16 @@ use brush_parser::{Parser, ParserOptions};
 
 use words::Arg;
 
+/// Stands among the programs for one whose name is known only when it runs.
+pub const UNKNOWN_PROGRAM: &str = "?";
+
 /// Commands longer than this many bytes are not analysed.
 const MAX_COMMAND_BYTES: usize = 16 * 1024;
 /// Opening brackets and quotes after which a command is not analysed: it bounds the parser's recursion.
 const MAX_NESTING: usize = 40;
 /// How deep commands inside commands (`$(…)`, `sh -c '…'`) are followed.
 const MAX_DEPTH: usize = 5;
-/// Name prefix and options under which a variable may be set without changing what programs do.
+/// Variables in capitals that may be set without changing what programs do; names in small letters always may.
 const HARMLESS_VARIABLES: &[&str] = &[
     "LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC", "TZ", "DIR", "FILE", "FILES", "NAME", "COUNT", "TOTAL", "N", "I",
     "NO_COLOR",
@@ -41,7 +43,7 @@ const HARMLESS_VARIABLES: &[&str] = &[
 pub struct CommandClass {
     /// The worst class of any part, leaving out `writes`.
     pub effect: EffectClass,
-    /// Names of the programs and builtins run, without folders, in order, each once.
+    /// Names of the programs and builtins run, without folders, in order, each once; [`UNKNOWN_PROGRAM`] among them.
     pub programs: Vec<String>,
     /// Paths that the command creates or overwrites, as written in it.
     pub writes: Vec<WrittenPath>,
@@ -136,12 +138,14 @@ impl Walk {
     /// A whole script: the command itself, a substitution, or the text after `sh -c`.
     fn script(&mut self, text: &str, depth: usize) {
         if let Some(why) = unreadable(text, depth) {
+            self.ran(UNKNOWN_PROGRAM);
             self.unknown(why);
             return;
         }
         // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
         let parsed = catch_unwind(AssertUnwindSafe(|| Parser::new(text.as_bytes(), &options()).parse_program()));
         let Ok(Ok(program)) = parsed else {
+            self.ran(UNKNOWN_PROGRAM);
             self.unknown("its syntax is not understood");
             return;
         };
@@ -456,11 +460,6 @@ fn deepest(text: &str) -> usize {
 
 fn options() -> ParserOptions {
     ParserOptions::default()
-}
-
-/// Builtins that change the variables named in their arguments.
-fn variable_names(args: &[Arg]) -> BTreeSet<&str> {
-    args.iter().filter_map(Arg::literal).filter(|text| !text.starts_with('-')).collect()
 }
 
 #[cfg(test)]

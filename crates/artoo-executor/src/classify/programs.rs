@@ -7,7 +7,7 @@ use artoo_protocol::tool::EffectClass;
 
 use super::special;
 use super::words::Arg;
-use super::{Walk, WrittenPath};
+use super::{UNKNOWN_PROGRAM, Walk, WrittenPath};
 
 /// What a program's arguments decide.
 pub(super) enum Rule {
@@ -18,8 +18,6 @@ pub(super) enum Rule {
     Without(&'static [&'static str]),
     /// The same for programs whose options end at the first other word.
     WithoutLeading(&'static [&'static str]),
-    /// A read unless one of these words is given exactly, as `find` takes them.
-    WithoutWords(&'static [&'static str]),
     /// A read when every argument is one of these.
     Only(&'static [&'static str]),
     /// A read when the first argument is one of these and no other option follows.
@@ -33,7 +31,7 @@ pub(super) enum Rule {
 }
 
 use EffectClass::{Destroy, External, Modify};
-use Rule::{Always, First, OneOperand, Only, Pure, Special, Without, WithoutLeading, WithoutWords};
+use Rule::{Always, First, OneOperand, Only, Pure, Special, Without, WithoutLeading};
 
 const VERSION: &[&str] = &["--version", "-V", "-version", "version"];
 
@@ -44,12 +42,12 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("cat", Pure), ("tac", Pure), ("nl", Pure), ("rev", Pure), ("head", Pure), ("tail", Pure), ("wc", Pure), ("cut", Pure),
     ("tr", Pure), ("paste", Pure), ("join", Pure), ("comm", Pure), ("cmp", Pure), ("diff", Pure), ("fold", Pure), ("fmt", Pure),
     ("expand", Pure), ("unexpand", Pure), ("column", Pure), ("strings", Pure), ("od", Pure), ("hexdump", Pure),
-    ("base64", Pure), ("base32", Pure), ("numfmt", Pure), ("factor", Pure), ("grep", Pure), ("egrep", Pure), ("fgrep", Pure),
+    ("base64", Without(&["-o", "--output"])), ("base32", Pure), ("numfmt", Pure), ("factor", Pure), ("grep", Pure), ("egrep", Pure), ("fgrep", Pure),
     ("jq", Pure), ("zcat", Pure), ("bzcat", Pure), ("xzcat", Pure), ("zipinfo", Pure),
     ("md5sum", Pure), ("sha1sum", Pure), ("sha224sum", Pure), ("sha256sum", Pure), ("sha384sum", Pure), ("sha512sum", Pure),
     ("b2sum", Pure), ("cksum", Pure), ("sum", Pure), ("shasum", Pure), ("md5", Pure),
     ("ls", Pure), ("stat", Pure), ("basename", Pure), ("dirname", Pure), ("realpath", Pure), ("readlink", Pure),
-    ("du", Pure), ("df", Pure), ("cloc", Pure), ("tokei", Pure),
+    ("du", Pure), ("df", Pure), ("tokei", Pure),
     ("sort", Without(&["-o", "--output", "--compress-program", "-T", "--temporary-directory"])),
     ("uniq", OneOperand(&[])),
     ("xxd", OneOperand(&["-r", "-revert", "--revert"])),
@@ -61,13 +59,13 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("fdfind", Without(&["-x", "-X", "--exec", "--exec-batch"])),
     ("find", Special(special::find)), ("sed", Special(special::sed)), ("awk", Special(special::awk)),
     ("gawk", Special(special::awk)), ("mawk", Special(special::awk)), ("git", Special(super::git::git)),
-    ("tar", First(&["tf", "-tf", "tvf", "-tvf", "tzf", "-tzf", "tzvf", "-tzvf", "tjf", "-tjf", "tJf", "-tJf"])),
+    ("tar", Special(special::tar)),
     ("unzip", First(&["-l", "-v", "-lv", "-t", "-Z", "-Z1"])),
 
     // the system, read only
     ("pwd", Pure), ("whoami", Pure), ("id", Pure), ("groups", Pure), ("users", Pure), ("who", Pure), ("w", Pure), ("uname", Pure),
     ("arch", Pure), ("nproc", Pure), ("free", Pure), ("uptime", Pure), ("vmstat", Pure), ("iostat", Pure), ("lscpu", Pure),
-    ("lsblk", Pure), ("lspci", Pure), ("lsusb", Pure), ("ps", Pure), ("pgrep", Pure), ("printenv", Pure), ("locale", Pure),
+    ("lsblk", Pure), ("ps", Pure), ("pgrep", Pure), ("printenv", Pure), ("locale", Pure),
     ("getconf", Pure), ("tty", Pure), ("cal", Pure), ("sw_vers", Pure), ("mdls", Pure), ("mdfind", Pure), ("netstat", Pure),
     ("which", Pure), ("whereis", Pure), ("last", Pure), ("top", Only(&["-b", "-bn1", "-n", "1", "-l"])),
     ("ss", Without(&["-K", "--kill", "-D", "--diag"])), ("lsof", Without(&["-D"])),
@@ -91,7 +89,7 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     // builtins and small things
     (":", Pure), ("true", Pure), ("false", Pure), ("echo", Pure), ("seq", Pure), ("sleep", Pure), ("expr", Pure), ("yes", Pure),
     ("exit", Pure), ("return", Pure), ("break", Pure), ("continue", Pure), ("shift", Pure), ("wait", Pure), ("jobs", Pure),
-    ("type", Pure), ("printf", WithoutLeading(&["-v"])), ("test", WithoutWords(&["-v", "-R"])), ("[", WithoutWords(&["-v", "-R"])),
+    ("type", Pure), ("printf", WithoutLeading(&["-v"])), ("test", Special(special::test)), ("[", Special(special::test)),
     ("cd", Special(special::change_folder)), ("pushd", Special(special::change_folder)), ("popd", Special(special::change_folder)),
     ("set", Special(special::set)), ("read", Special(special::read)),
 
@@ -133,6 +131,7 @@ impl Walk {
             return;
         };
         let Some(name) = first.literal() else {
+            self.ran(UNKNOWN_PROGRAM);
             return self.unknown("which program runs is known only when it runs");
         };
         let (folder, base) = name.rsplit_once('/').map_or((None, name), |(folder, base)| (Some(folder), base));
@@ -157,20 +156,13 @@ impl Walk {
                 Offence::Hidden => self.unknown(hidden()),
             },
             Rule::WithoutLeading(bad) => {
-                let leading = args.iter().take_while(|arg| arg.literal().is_none_or(|text| text.starts_with('-'))).count();
-                let first_unknown = args.first().is_some_and(|arg| arg.literal().is_none());
-                let checked = if first_unknown { args.get(..1) } else { args.get(..leading) }.unwrap_or_default();
+                // Behind the first word that is no option, everything is data.
+                let leading = args.iter().take_while(|arg| arg.known().starts_with('-') || arg.may_hide_option()).count();
+                let checked = args.get(..leading).unwrap_or_default();
                 match offending(checked, bad) {
                     Offence::None => {}
                     Offence::Option(arg) => self.unknown(option(arg)),
                     Offence::Hidden => self.unknown(hidden()),
-                }
-            }
-            Rule::WithoutWords(bad) => {
-                if let Some(word) = args.iter().filter_map(Arg::literal).find(|word| bad.contains(word)) {
-                    self.unknown(option(word));
-                } else if args.iter().any(|arg| !arg.is_single()) {
-                    self.unknown(hidden());
                 }
             }
             Rule::Only(good) => {

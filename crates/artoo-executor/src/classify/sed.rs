@@ -57,26 +57,25 @@ impl Reader<'_> {
         }
         self.skip(|c| c.is_whitespace() || c == '!');
         match self.next()? {
-            'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | '{' => {}
+            // What stands in braces follows at once.
+            '{' => return Some(()),
+            'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' => {}
             'q' | 'Q' => self.skip(|c| c.is_ascii_digit()),
             's' => {
                 let delimiter = self.next()?;
-                self.until(delimiter)?;
-                self.until(delimiter)?;
+                self.pattern(delimiter)?;
+                self.text(delimiter)?;
                 self.skip(|c| "gpiI".contains(c) || c.is_ascii_digit());
             }
             'y' => {
                 let delimiter = self.next()?;
-                self.until(delimiter)?;
-                self.until(delimiter)?;
+                self.text(delimiter)?;
+                self.text(delimiter)?;
             }
             _ => return None,
         }
         self.skip(|c| c == ' ' || c == '\t');
-        let ends = self.rest.is_empty() || self.rest.starts_with([';', '\n', '}', '{']);
-        let opened = !self.rest.is_empty() && !ends;
-        // After `{` the next command may follow at once; after any other command a separator must.
-        (ends || (opened && self.rest.starts_with('#'))).then_some(())
+        (self.rest.is_empty() || self.rest.starts_with([';', '\n', '}'])).then_some(())
     }
 
     /// Reads an address if there is one; `None` when it is malformed.
@@ -89,16 +88,15 @@ impl Reader<'_> {
             return Some(true);
         }
         if self.eat('/') {
-            self.until('/')?;
+            self.pattern('/')?;
             self.skip(|c| c == 'I');
             return Some(true);
         }
         Some(false)
     }
 
-    /// Skips to behind the delimiter; brackets are not looked into, so a delimiter inside one ends the part early and
-    /// what follows is refused.
-    fn until(&mut self, delimiter: char) -> Option<()> {
+    /// Skips to behind the delimiter that ends a plain text.
+    fn text(&mut self, delimiter: char) -> Option<()> {
         if delimiter == '\\' || delimiter == '\n' {
             return None;
         }
@@ -108,8 +106,46 @@ impl Reader<'_> {
                     self.next()?;
                 }
                 c if c == delimiter => return Some(()),
-                // A delimiter inside brackets is literal to sed: what it ends is not certain.
-                '[' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Skips to behind the delimiter that ends a regular expression.
+    ///
+    /// Implementations differ on a delimiter inside brackets, so such an expression is refused.
+    fn pattern(&mut self, delimiter: char) -> Option<()> {
+        if delimiter == '\\' || delimiter == '\n' || delimiter == '[' {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next()?;
+                }
+                c if c == delimiter => return Some(()),
+                '[' => self.bracket(delimiter)?,
+                _ => {}
+            }
+        }
+    }
+
+    fn bracket(&mut self, delimiter: char) -> Option<()> {
+        self.eat('^');
+        if self.rest.starts_with(']') {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                ']' => return Some(()),
+                '[' if self.rest.starts_with(':') => {
+                    let end = self.rest.find(":]")?;
+                    if self.rest.get(..end)?.contains(delimiter) {
+                        return None;
+                    }
+                    self.rest = self.rest.get(end + 2..)?;
+                }
+                c if c == delimiter || c == '\\' || c == '\n' => return None,
                 _ => {}
             }
         }

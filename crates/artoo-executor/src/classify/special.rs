@@ -95,18 +95,34 @@ pub(super) fn awk(walk: &mut Walk, name: &str, args: &[Arg]) {
 }
 
 pub(super) fn date(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let mut previous = "";
+    let mut value = false;
     for arg in args {
-        let value = matches!(previous, "-d" | "--date" | "-r" | "--reference");
-        previous = arg.literal().unwrap_or_default();
-        if value && arg.is_single() {
-            continue;
-        }
-        let plain = previous.starts_with('+') || (previous.starts_with('-') && !previous.contains('s') && !previous.starts_with("--s"));
-        let known = plain || arg.known().starts_with('+') || previous.starts_with("--date=") || previous.starts_with("--iso");
-        if !known {
+        let known = arg.known();
+        let accepted = if value {
+            arg.is_single()
+        } else if known.starts_with("--date=") || known.starts_with('+') {
+            arg.is_single()
+        } else if let Some(long) = known.strip_prefix("--") {
+            arg.literal().is_some() && !"set".starts_with(long.split('=').next().unwrap_or_default())
+        } else {
+            arg.literal().is_some_and(|text| text.starts_with("-I") || (text.starts_with('-') && !text.contains('s')))
+        };
+        if !accepted {
             return walk.unknown("`date` with these arguments may set the clock");
         }
+        value = !value && matches!(arg.literal(), Some("-d" | "--date" | "-r" | "--reference"));
+    }
+}
+
+/// `tar` that lists; an archive name with a colon means another machine.
+pub(super) fn tar(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    let lists = args.first().and_then(Arg::literal).is_some_and(|text| {
+        let flags = text.strip_prefix('-').unwrap_or(text);
+        flags.contains('t') && flags.ends_with('f') && flags.chars().all(|c| "tvzjJf".contains(c))
+    });
+    let plain = args.iter().skip(1).all(|arg| arg.literal().is_some_and(|text| !text.starts_with('-') && !text.contains(':')));
+    if !lists || !plain {
+        walk.unknown("`tar` with these arguments can do more than list");
     }
 }
 

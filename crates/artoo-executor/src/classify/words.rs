@@ -107,6 +107,10 @@ impl Walk {
     }
 
     pub(super) fn raw_word(&mut self, text: &str) -> Arg {
+        if text == "[" {
+            // Alone it is a program, not the beginning of a pattern.
+            return Arg::text(text);
+        }
         let Some(pieces) = self.pieces(text, |text| word::parse(text, &options())) else {
             return Arg::any();
         };
@@ -161,8 +165,9 @@ impl Walk {
                 draft.end(Shape::One);
             }
             WordPiece::ParameterExpansion(expression) => {
-                let list = self.parameter(expression);
-                draft.end(if list { Shape::Split } else { expanded });
+                let several = self.parameter(expression);
+                let shape = if several { Shape::Split } else { expanded };
+                draft.end(if is_number(expression) { Shape::One } else { shape });
             }
             WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
                 self.script(script, self.depth + 1);
@@ -265,6 +270,20 @@ impl Walk {
             Parameter::Special(_) | Parameter::Positional(_) | Parameter::Named(_) => false,
         }
     }
+}
+
+/// `$?`, `$#`, `$$`, `$!`: always one number.
+fn is_number(expression: &ParameterExpr) -> bool {
+    use word::SpecialParameter as S;
+    matches!(
+        expression,
+        ParameterExpr::Parameter {
+            parameter: Parameter::Special(
+                S::PositionalParameterCount | S::LastExitStatus | S::ProcessId | S::LastBackgroundProcessId
+            ),
+            indirect: false
+        }
+    )
 }
 
 /// Decodes the common escapes of `$'…'`; `None` when there is one that is not among them.

@@ -17,7 +17,9 @@ pub struct InMemoryKv {
 impl InMemoryKv {
     /// An empty store.
     pub fn new() -> Self {
-        Self { map: Mutex::new(Some(BTreeMap::new())) }
+        Self {
+            map: Mutex::new(Some(BTreeMap::new())),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<Vec<u8>, Vec<u8>>>> {

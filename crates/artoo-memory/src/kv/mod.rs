@@ -78,7 +78,10 @@ impl Batch {
 
     /// Adds "set `key` to `value`".
     pub fn put(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.changes.push(Change::Put { key: key.into(), value: value.into() });
+        self.changes.push(Change::Put {
+            key: key.into(),
+            value: value.into(),
+        });
     }
 
     /// Adds "remove `key`".
@@ -130,7 +133,12 @@ pub enum Notice {
 impl std::fmt::Display for Notice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Quarantined { moved_to, reason, keys_kept, pieces_lost } => write!(
+            Self::Quarantined {
+                moved_to,
+                reason,
+                keys_kept,
+                pieces_lost,
+            } => write!(
                 f,
                 "the memory store was damaged ({reason}); it now lies in {}, and {keys_kept} keys were carried over \
                  ({pieces_lost} unreadable pieces)",

@@ -1,6 +1,7 @@
 //! R2 ↔ R5 and R7 → R5: what is remembered and how it is asked for (design §15).
 
 use serde::{Deserialize, Serialize};
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::ids::{MegramId, TaskId};
 use crate::units::{DecayPerDay, Finite, Timestamp, Unit01, Valence};
@@ -216,5 +217,45 @@ impl MemoryReply {
             potentials: Vec::new(),
             unavailable: None,
         }
+    }
+}
+
+/// Longest word that [`intent_space`] keeps, in characters: an intent is a model's text and may hold anything.
+const WORD_MAX: usize = 48;
+
+/// The space of a kind of request: `intent:` and the first three words of the intent, lower-cased, joined by `_`.
+///
+/// Words are those of UAX #29, so that every script has some; a text without any gives `intent:task`. R2 asks and R7
+/// writes under this name, which is why there is only this one function (design §15).
+pub fn intent_space(intent: &str) -> String {
+    let words: Vec<String> = intent
+        .unicode_words()
+        .take(3)
+        .map(|word| word.to_lowercase().chars().take(WORD_MAX).collect())
+        .collect();
+    if words.is_empty() {
+        "intent:task".to_owned()
+    } else {
+        format!("intent:{}", words.join("_"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_in_any_script_has_a_space() {
+        for (intent, expect) in [
+            ("Find the largest video files", "intent:find_the_largest"),
+            ("  Größte   Datei,  finden!", "intent:größte_datei_finden"),
+            ("найди файл", "intent:найди_файл"),
+            ("数一数文件", "intent:数_一_数"),
+            ("", "intent:task"),
+            ("?!", "intent:task"),
+        ] {
+            assert_eq!(intent_space(intent), expect, "{intent:?}");
+        }
+        assert!(intent_space(&"x".repeat(100_000)).len() < 100);
     }
 }

@@ -18,6 +18,7 @@ pub use execute::{
 pub use finish::{BudgetKind, BudgetReached, Cause, Ending, FinalResult, TaskAborted};
 pub use memory::{
     Lesson, Level, MacroState, Megram, MemoryAction, MemoryQuery, MemoryReply, Potentials, SopRecord, TaggedPotentials,
+    intent_space,
 };
 pub use perceive::{ClarificationAnswer, ClarificationRequest, Constraints, DirectAnswer, TaskSpec, Turn, UserInput};
 pub use plan::{

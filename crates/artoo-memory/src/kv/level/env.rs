@@ -10,9 +10,9 @@
 //! Owns: open files, the poison flag, the `LOCK` file. Must not know: keys and values.
 
 use super::table_scan::{FOOTER, is_footer, is_sound_block};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use rusty_leveldb::env::{Env, FileLock, Logger, RandomAccess};
 use rusty_leveldb::{Status, StatusCode};
-use rustix::fs::{FlockOperation, fcntl_lock};
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -76,7 +76,10 @@ struct State {
 
 impl CarefulEnv {
     pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, state: Rc::default() }
+        Self {
+            disk,
+            state: Rc::default(),
+        }
     }
 
     /// The first fault, if there was one: the database on this environment must be dropped.
@@ -110,14 +113,22 @@ impl CarefulEnv {
     }
 
     fn damage<T>(&self, what: &str, path: &Path) -> io::Result<T> {
-        let text = format!("{what} in {}", path.file_name().unwrap_or(path.as_os_str()).to_string_lossy());
+        let text = format!(
+            "{what} in {}",
+            path.file_name().unwrap_or(path.as_os_str()).to_string_lossy()
+        );
         self.poison(Fault::Damage(text.clone()));
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
     fn writable(&self, path: &Path, file: File) -> Box<dyn Write> {
         let folder_synced = Cell::new(false);
-        Box::new(CarefulFile { env: self.clone(), file, path: path.to_owned(), folder_synced })
+        Box::new(CarefulFile {
+            env: self.clone(),
+            file,
+            path: path.to_owned(),
+            folder_synced,
+        })
     }
 }
 
@@ -138,7 +149,12 @@ impl Env for CarefulEnv {
     fn open_random_access_file(&self, path: &Path) -> Result<Box<dyn RandomAccess>> {
         let opened = self.disk.open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (size, file) = self.guard("open", path, opened)?;
-        Ok(Box::new(CheckedTable { env: self.clone(), file, size, path: path.to_owned() }))
+        Ok(Box::new(CheckedTable {
+            env: self.clone(),
+            file,
+            size,
+            path: path.to_owned(),
+        }))
     }
 
     fn open_writable_file(&self, path: &Path) -> Result<Box<dyn Write>> {
@@ -205,13 +221,15 @@ impl Env for CarefulEnv {
 
     /// Takes both kinds of lock: this library uses `flock`, Google's uses `fcntl`, and they do not see each other.
     fn lock(&self, path: &Path) -> Result<FileLock> {
-        let held = |_| Status::new(StatusCode::LockError, "held by another process");
+        let held = || Status::new(StatusCode::LockError, "held by another process");
         let opened = OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let file = self.guard("open", path, opened)?;
-        file.try_lock().map_err(|_| held(()))?;
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held(()))?;
+        file.try_lock().map_err(|_| held())?;
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held())?;
         *self.state.lock.borrow_mut() = Some(file);
-        Ok(FileLock { id: path.to_string_lossy().into_owned() })
+        Ok(FileLock {
+            id: path.to_string_lossy().into_owned(),
+        })
     }
 
     fn unlock(&self, _: FileLock) -> Result<()> {
@@ -245,7 +263,9 @@ impl CarefulFile {
     }
 
     fn guard<T>(&self, what: &str, result: io::Result<T>) -> io::Result<T> {
-        self.env.guard(what, &self.path, result).map_err(|status| io::Error::other(status.err))
+        self.env
+            .guard(what, &self.path, result)
+            .map_err(|status| io::Error::other(status.err))
     }
 }
 
@@ -319,10 +339,16 @@ impl CheckedTable {
 impl RandomAccess for CheckedTable {
     fn read_at(&self, offset: usize, buffer: &mut [u8]) -> Result<usize> {
         let offset = offset as u64;
-        if offset.checked_add(buffer.len() as u64).is_none_or(|end| end > self.size) {
+        if offset
+            .checked_add(buffer.len() as u64)
+            .is_none_or(|end| end > self.size)
+        {
             return Ok(self.env.damage("a block beyond the end", &self.path)?);
         }
-        let read = self.file.read_exact_at(buffer, offset).and_then(|()| self.is_sound(offset, buffer));
+        let read = self
+            .file
+            .read_exact_at(buffer, offset)
+            .and_then(|()| self.is_sound(offset, buffer));
         if !self.env.guard("read", &self.path, read)? {
             return Ok(self.env.damage("a wrong checksum", &self.path)?);
         }

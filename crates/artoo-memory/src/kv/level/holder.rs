@@ -24,12 +24,20 @@ impl Holder {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(io)?;
         }
-        let mut file =
-            OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).map_err(io)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(KvError::Locked { folder: folder.to_owned(), holder: read_name(&mut file) });
+                return Err(KvError::Locked {
+                    folder: folder.to_owned(),
+                    holder: read_name(&mut file),
+                });
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
@@ -51,6 +59,16 @@ fn read_name(file: &mut File) -> String {
     let mut bytes = Vec::new();
     let _ = Read::by_ref(file).take(200).read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
-    let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    if line.is_empty() { "another process".to_owned() } else { line }
+    let line: String = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    if line.is_empty() {
+        "another process".to_owned()
+    } else {
+        line
+    }
 }

@@ -30,7 +30,11 @@ pub(super) enum LogEnd {
 
 /// Feeds every good record to `on_record`, in order, and tells how the log ends.
 pub(super) fn scan_log(mut source: impl Read, on_record: &mut dyn FnMut(&[u8])) -> io::Result<LogEnd> {
-    let mut scan = Scan { partial: None, first_bad: None, good_after_bad: false };
+    let mut scan = Scan {
+        partial: None,
+        first_bad: None,
+        good_after_bad: false,
+    };
     let mut block = Vec::with_capacity(BLOCK);
     let mut block_start = 0_u64;
     loop {
@@ -161,11 +165,17 @@ pub(super) struct Versioned<'a> {
 
 /// Feeds the changes of an encoded write batch to `on_change`. Answers whether the whole batch was well formed.
 pub(super) fn read_batch<'a>(record: &'a [u8], on_change: &mut dyn FnMut(Versioned<'a>)) -> bool {
-    let Some((sequence, rest)) = record.split_first_chunk::<8>() else { return false };
-    let Some((count, mut rest)) = rest.split_first_chunk::<4>() else { return false };
+    let Some((sequence, rest)) = record.split_first_chunk::<8>() else {
+        return false;
+    };
+    let Some((count, mut rest)) = rest.split_first_chunk::<4>() else {
+        return false;
+    };
     let first = u64::from_le_bytes(*sequence);
     for index in 0..u64::from(u32::from_le_bytes(*count)) {
-        let Some(change) = read_change(&mut rest, first.wrapping_add(index)) else { return false };
+        let Some(change) = read_change(&mut rest, first.wrapping_add(index)) else {
+            return false;
+        };
         on_change(change);
     }
     true
@@ -271,8 +281,15 @@ mod tests {
         batch.extend(2_u32.to_le_bytes());
         batch.extend([1, 1, b'k', 1, b'v', 0, 1, b'd']);
         let mut seen = Vec::new();
-        assert!(read_batch(&batch, &mut |c| seen.push((c.key.to_vec(), c.sequence, c.value.map(<[u8]>::to_vec)))));
-        assert_eq!(seen, [(b"k".to_vec(), 7, Some(b"v".to_vec())), (b"d".to_vec(), 8, None)]);
+        assert!(read_batch(&batch, &mut |c| seen.push((
+            c.key.to_vec(),
+            c.sequence,
+            c.value.map(<[u8]>::to_vec)
+        ))));
+        assert_eq!(
+            seen,
+            [(b"k".to_vec(), 7, Some(b"v".to_vec())), (b"d".to_vec(), 8, None)]
+        );
         for cut in 0..batch.len() {
             assert!(!read_batch(&batch[..cut], &mut |_| ()), "cut at {cut}");
         }

@@ -43,13 +43,21 @@ pub struct LevelSettings {
 
 impl LevelSettings {
     /// For a program that serves many tasks at once over millions of records: up to about 100 MB.
-    pub const LARGE: Self = Self { write_buffer_bytes: 16 << 20, table_bytes: 8 << 20, cache_bytes: 64 << 20 };
+    pub const LARGE: Self = Self {
+        write_buffer_bytes: 16 << 20,
+        table_bytes: 8 << 20,
+        cache_bytes: 64 << 20,
+    };
 }
 
 impl Default for LevelSettings {
     /// For a command-line program that must stay small: a few megabytes at most.
     fn default() -> Self {
-        Self { write_buffer_bytes: 1 << 20, table_bytes: 2 << 20, cache_bytes: 4 << 20 }
+        Self {
+            write_buffer_bytes: 1 << 20,
+            table_bytes: 2 << 20,
+            cache_bytes: 4 << 20,
+        }
     }
 }
 
@@ -114,8 +122,13 @@ impl LevelKv {
                 }
             })
             .map_err(|error| KvError::Io(format!("cannot start a thread: {error}")))?;
-        is_open.recv().unwrap_or_else(|_| Err(KvError::Failed("the store's thread ended".to_owned())))?;
-        Ok(Self { thread: Mutex::new(Some(Thread { commands, joined })), access: Access::ReadWrite })
+        is_open
+            .recv()
+            .unwrap_or_else(|_| Err(KvError::Failed("the store's thread ended".to_owned())))?;
+        Ok(Self {
+            thread: Mutex::new(Some(Thread { commands, joined })),
+            access: Access::ReadWrite,
+        })
     }
 
     fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, KvError> {
@@ -131,11 +144,19 @@ impl LevelKv {
 
 impl Kv for LevelKv {
     fn get_many(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError> {
-        self.ask(|reply| Command::Get { keys: keys.to_vec(), reply })
+        self.ask(|reply| Command::Get {
+            keys: keys.to_vec(),
+            reply,
+        })
     }
 
     fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError> {
-        self.ask(|reply| Command::Scan { prefix: prefix.to_vec(), after: after.map(<[u8]>::to_vec), limit, reply })
+        self.ask(|reply| Command::Scan {
+            prefix: prefix.to_vec(),
+            after: after.map(<[u8]>::to_vec),
+            limit,
+            reply,
+        })
     }
 
     fn apply(&self, batch: Batch) -> Result<(), KvError> {
@@ -155,7 +176,9 @@ impl Kv for LevelKv {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Thread { commands, joined }) = thread {
             drop(commands);
-            joined.join().map_err(|_| KvError::Failed("the store's thread panicked".to_owned()))?;
+            joined
+                .join()
+                .map_err(|_| KvError::Failed("the store's thread panicked".to_owned()))?;
         }
         flushed
     }
@@ -174,12 +197,29 @@ impl Drop for LevelKv {
 type Reply<T> = SyncSender<Result<T, KvError>>;
 
 enum Command {
-    Get { keys: Vec<Vec<u8>>, reply: Reply<Vec<Option<Vec<u8>>>> },
-    Scan { prefix: Vec<u8>, after: Option<Vec<u8>>, limit: usize, reply: Reply<Vec<Pair>> },
-    Apply { batch: Batch, reply: Reply<()> },
-    Flush { reply: Reply<()> },
-    TakeNotices { reply: Reply<Vec<Notice>> },
-    Close { reply: Reply<()> },
+    Get {
+        keys: Vec<Vec<u8>>,
+        reply: Reply<Vec<Option<Vec<u8>>>>,
+    },
+    Scan {
+        prefix: Vec<u8>,
+        after: Option<Vec<u8>>,
+        limit: usize,
+        reply: Reply<Vec<Pair>>,
+    },
+    Apply {
+        batch: Batch,
+        reply: Reply<()>,
+    },
+    Flush {
+        reply: Reply<()>,
+    },
+    TakeNotices {
+        reply: Reply<Vec<Notice>>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
 }
 
 /// Carries out commands in groups until told to close, or until every handle is gone.
@@ -236,7 +276,12 @@ fn answer(store: &mut Store, read: Command) {
         Command::Get { keys, reply } => {
             let _ = reply.send(store.get_many(&keys));
         }
-        Command::Scan { prefix, after, limit, reply } => {
+        Command::Scan {
+            prefix,
+            after,
+            limit,
+            reply,
+        } => {
             let _ = reply.send(store.scan(&prefix, after.as_deref(), limit));
         }
         Command::TakeNotices { reply } => {

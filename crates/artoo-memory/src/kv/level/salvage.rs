@@ -74,7 +74,9 @@ pub(super) fn find_damage(folder: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The library would begin a new store here and remove the old tables. A store that died before its
             // first CURRENT holds a manifest at most.
-            let data = files.iter().any(|(kind, _)| matches!(kind, FileKind::Log | FileKind::Table));
+            let data = files
+                .iter()
+                .any(|(kind, _)| matches!(kind, FileKind::Log | FileKind::Table));
             return Ok(data.then(|| "CURRENT is missing".to_owned()));
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
@@ -84,7 +86,10 @@ pub(super) fn find_damage(folder: &Path) -> io::Result<Option<String>> {
     if !named.ends_with('\n') || file_kind(&manifest) != Some(FileKind::Manifest) || !manifest.is_file() {
         return Ok(Some("CURRENT names no manifest".to_owned()));
     }
-    for (_, path) in files.iter().filter(|(kind, path)| *kind == FileKind::Log || *path == manifest) {
+    for (_, path) in files
+        .iter()
+        .filter(|(kind, path)| *kind == FileKind::Log || *path == manifest)
+    {
         let end = scan_log(BufReader::new(File::open(path)?), &mut |_| ())?;
         if let LogEnd::Damaged { at } = end {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -131,9 +136,13 @@ impl Salvaged {
     }
 
     fn add(&mut self, change: &Versioned<'_>) {
-        let newest = self.versions.get(change.key).is_none_or(|(sequence, _)| *sequence <= change.sequence);
+        let newest = self
+            .versions
+            .get(change.key)
+            .is_none_or(|(sequence, _)| *sequence <= change.sequence);
         if newest && !change.key.is_empty() {
-            self.versions.insert(change.key.to_vec(), (change.sequence, change.value.map(<[u8]>::to_vec)));
+            self.versions
+                .insert(change.key.to_vec(), (change.sequence, change.value.map(<[u8]>::to_vec)));
         }
     }
 
@@ -168,7 +177,12 @@ pub(super) fn swap(folder: &Path, stamp: &str, reason: String, salvaged: &Salvag
     fs::rename(folder, &moved_to)?;
     fs::rename(rebuilt_path(folder), folder)?;
     sync_parent(folder)?;
-    Ok(Notice::Quarantined { moved_to, reason, keys_kept: salvaged.keys(), pieces_lost: salvaged.pieces_lost })
+    Ok(Notice::Quarantined {
+        moved_to,
+        reason,
+        keys_kept: salvaged.keys(),
+        pieces_lost: salvaged.pieces_lost,
+    })
 }
 
 /// Puts in order what a crash in the middle of a repair left behind.
@@ -188,7 +202,10 @@ pub(super) fn finish_interrupted_swap(folder: &Path) -> io::Result<()> {
 }
 
 fn sync_parent(folder: &Path) -> io::Result<()> {
-    folder.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
+    folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map_or(Ok(()), sync_folder)
 }
 
 /// `<folder>.corrupt-<stamp>`, with a number behind it where that name is taken.
@@ -197,7 +214,10 @@ fn free_name(folder: &Path, stamp: &str) -> PathBuf {
     let stamp: String = stamp.chars().filter(char::is_ascii_alphanumeric).collect();
     let first = with_suffix(folder, &format!(".corrupt-{stamp}"));
     let numbered = (2_u32..).map(|number| with_suffix(folder, &format!(".corrupt-{stamp}-{number}")));
-    std::iter::once(first.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(first)
+    std::iter::once(first.clone())
+        .chain(numbered)
+        .find(|path| !path.exists())
+        .unwrap_or(first)
 }
 
 fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {

@@ -21,7 +21,10 @@ pub(super) fn copy(folder: &Path) -> Result<TempDir, KvError> {
     if !folder.is_dir() {
         return Err(KvError::Io(format!("there is no memory store at {}", folder.display())));
     }
-    let target = tempfile::Builder::new().prefix("artoo-memory-").tempdir().map_err(failed)?;
+    let target = tempfile::Builder::new()
+        .prefix("artoo-memory-")
+        .tempdir()
+        .map_err(failed)?;
     let store = target.path().join("store");
     for _ in 0..ATTEMPTS {
         if store.exists() {
@@ -32,7 +35,10 @@ pub(super) fn copy(folder: &Path) -> Result<TempDir, KvError> {
             return Ok(target);
         }
     }
-    Err(KvError::Io(format!("{} changes too fast to be copied", folder.display())))
+    Err(KvError::Io(format!(
+        "{} changes too fast to be copied",
+        folder.display()
+    )))
 }
 
 /// Whether the copy is whole.

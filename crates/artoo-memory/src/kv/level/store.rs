@@ -72,7 +72,10 @@ impl Store {
                 .iter()
                 .map(|key| {
                     iterator.seek(key);
-                    iterator.current().filter(|(found, _)| found == key).map(|(_, value)| value.to_vec())
+                    iterator
+                        .current()
+                        .filter(|(found, _)| found == key)
+                        .map(|(_, value)| value.to_vec())
                 })
                 .collect())
         })
@@ -102,7 +105,11 @@ impl Store {
         self.with_db(|db| db.write(write_batch(&batches), false))?;
         self.pending_bytes += batches.iter().map(Batch::bytes).sum::<usize>();
         self.pending.extend(batches);
-        if self.pending_bytes > PENDING_BYTES { self.flush() } else { Ok(()) }
+        if self.pending_bytes > PENDING_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes all that was applied durable.
@@ -117,10 +124,7 @@ impl Store {
 
     /// Runs one operation. After a fault the handle is over; after damage the store is repaired and the operation
     /// runs once more.
-    fn with_db<T>(
-        &mut self,
-        mut operation: impl FnMut(&mut DB) -> Result<T, Status>,
-    ) -> Result<T, KvError> {
+    fn with_db<T>(&mut self, mut operation: impl FnMut(&mut DB) -> Result<T, Status>) -> Result<T, KvError> {
         match self.attempt(&mut operation)? {
             Attempt::Done(value) => Ok(value),
             Attempt::Damaged(reason) => {
@@ -135,7 +139,9 @@ impl Store {
 
     fn attempt<T>(&mut self, operation: &mut dyn FnMut(&mut DB) -> Result<T, Status>) -> Result<Attempt<T>, KvError> {
         self.ensure_open()?;
-        let Some(open) = &mut self.open else { return Err(KvError::Closed) };
+        let Some(open) = &mut self.open else {
+            return Err(KvError::Closed);
+        };
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(&mut open.db)));
         let fault = open.env.fault();
         if fault.is_some() || !matches!(outcome, Ok(Ok(_))) {
@@ -152,7 +158,9 @@ impl Store {
     }
 
     fn drop_handle(&mut self) {
-        let Some(Open { db, env }) = self.open.take() else { return };
+        let Some(Open { db, env }) = self.open.take() else {
+            return;
+        };
         // A database that panicked once may do so again while it is dropped, before it gives up its lock.
         let _ = catch_unwind(AssertUnwindSafe(move || drop(db)));
         env.release_lock();
@@ -196,7 +204,8 @@ impl Store {
             write_all(&mut open, &[batch])?;
         }
         drop(open);
-        self.notices.push(io_error(swap(&self.folder, &self.stamp, reason, &salvaged))?);
+        self.notices
+            .push(io_error(swap(&self.folder, &self.stamp, reason, &salvaged))?);
         open_db(&self.folder, self.settings, &self.disk)
     }
 }
@@ -281,5 +290,6 @@ fn io_error<T>(result: io::Result<T>) -> Result<T, KvError> {
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic".to_owned())
 }

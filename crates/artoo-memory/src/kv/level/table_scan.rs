@@ -23,7 +23,9 @@ pub(super) fn is_footer(bytes: &[u8]) -> bool {
 
 /// Whether `bytes` are a block with its trailer, and the checksum in it is right.
 pub(super) fn is_sound_block(bytes: &[u8]) -> bool {
-    let Some((body, trailer)) = bytes.split_last_chunk::<TRAILER>() else { return false };
+    let Some((body, trailer)) = bytes.split_last_chunk::<TRAILER>() else {
+        return false;
+    };
     let [kind, c0, c1, c2, c3] = *trailer;
     let sum = crc32c::crc32c_append(crc32c::crc32c(body), &[kind]);
     unmask(u32::from_le_bytes([c0, c1, c2, c3])) == sum
@@ -67,7 +69,9 @@ pub(super) fn scan_table(file: &File, on_change: &mut dyn FnMut(Versioned<'_>)) 
 fn read_index(file: &File) -> io::Result<Option<Vec<u8>>> {
     let size = file.metadata()?.len();
     let mut footer = [0; FOOTER];
-    let Some(at) = size.checked_sub(FOOTER as u64) else { return Ok(None) };
+    let Some(at) = size.checked_sub(FOOTER as u64) else {
+        return Ok(None);
+    };
     file.read_exact_at(&mut footer, at)?;
     if !is_footer(&footer) {
         return Ok(None);
@@ -89,13 +93,18 @@ struct Handle {
 
 impl Handle {
     fn read(rest: &mut &[u8]) -> Option<Self> {
-        Some(Self { offset: read_varint(rest)?, size: read_varint(rest)? })
+        Some(Self {
+            offset: read_varint(rest)?,
+            size: read_varint(rest)?,
+        })
     }
 }
 
 /// The block's content, decompressed; `None` where it is damaged.
 fn read_block(file: &File, handle: Handle) -> io::Result<Option<Vec<u8>>> {
-    let Some(size) = usize::try_from(handle.size).ok().filter(|_| handle.size <= MAX_BLOCK) else { return Ok(None) };
+    let Some(size) = usize::try_from(handle.size).ok().filter(|_| handle.size <= MAX_BLOCK) else {
+        return Ok(None);
+    };
     let mut bytes = vec![0; size + TRAILER];
     match file.read_exact_at(&mut bytes, handle.offset) {
         Ok(()) => {}
@@ -118,13 +127,21 @@ fn read_block(file: &File, handle: Handle) -> io::Result<Option<Vec<u8>>> {
 
 /// Feeds the entries of a block to `on_entry`. Answers whether the whole block was well formed.
 fn for_each_entry(block: &[u8], on_entry: &mut dyn FnMut(&[u8], &[u8])) -> bool {
-    let Some((rest, count)) = block.split_last_chunk::<4>() else { return false };
-    let restarts = usize::try_from(u32::from_le_bytes(*count)).ok().and_then(|count| count.checked_mul(4));
-    let Some(end) = restarts.and_then(|restarts| rest.len().checked_sub(restarts)) else { return false };
+    let Some((rest, count)) = block.split_last_chunk::<4>() else {
+        return false;
+    };
+    let restarts = usize::try_from(u32::from_le_bytes(*count))
+        .ok()
+        .and_then(|count| count.checked_mul(4));
+    let Some(end) = restarts.and_then(|restarts| rest.len().checked_sub(restarts)) else {
+        return false;
+    };
     let Some(mut rest) = rest.get(..end) else { return false };
     let mut key = Vec::new();
     while !rest.is_empty() {
-        let Some(value) = read_entry(&mut rest, &mut key) else { return false };
+        let Some(value) = read_entry(&mut rest, &mut key) else {
+            return false;
+        };
         on_entry(&key, value);
     }
     true
@@ -155,5 +172,9 @@ fn split_internal_key<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Versioned<'a
         1 => Some(value),
         _ => return None,
     };
-    Some(Versioned { key, sequence: tag >> 8, value })
+    Some(Versioned {
+        key,
+        sequence: tag >> 8,
+        value,
+    })
 }

@@ -1,1 +1,195 @@
+//! Faults of the disk, injected below the library.
 
+use super::*;
+use crate::kv::Change;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A disk with so many bytes left, and one that can lose its file handles.
+#[derive(Default)]
+struct FailingDisk {
+    bytes_left: AtomicU64,
+    no_handles: AtomicBool,
+    no_sync: AtomicBool,
+}
+
+impl FailingDisk {
+    fn with_bytes(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_left: AtomicU64::new(bytes),
+            ..Self::default()
+        })
+    }
+
+    fn handle(&self) -> io::Result<()> {
+        if self.no_handles.load(Ordering::SeqCst) {
+            Err(io::Error::from_raw_os_error(24))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Disk for FailingDisk {
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.handle()?;
+        File::create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.handle()?;
+        File::open(path)
+    }
+
+    fn write_all(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        use std::io::Write;
+        let left = self.bytes_left.load(Ordering::SeqCst);
+        let fits = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        self.bytes_left.store(left - fits as u64, Ordering::SeqCst);
+        file.write_all(&bytes[..fits])?;
+        if fits < bytes.len() {
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Nothing here survives the test anyway: no real sync, for speed.
+    fn sync(&self, _: &File) -> io::Result<()> {
+        if self.no_sync.load(Ordering::SeqCst) {
+            Err(io::Error::from_raw_os_error(5))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+const SMALL: LevelSettings = LevelSettings {
+    write_buffer_bytes: 8 << 10,
+    table_bytes: 16 << 10,
+    cache_bytes: 16 << 10,
+};
+
+fn batch(number: usize) -> Batch {
+    Batch {
+        changes: vec![Change::Put {
+            key: format!("{number:06}").into(),
+            value: vec![b'v'; 100],
+        }],
+    }
+}
+
+fn lost(kv: &LevelKv, acknowledged: &[usize]) -> usize {
+    let keys: Vec<_> = acknowledged
+        .iter()
+        .map(|number| format!("{number:06}").into_bytes())
+        .collect();
+    kv.get_many(&keys)
+        .unwrap()
+        .iter()
+        .filter(|value| value.is_none())
+        .count()
+}
+
+/// Writes until the disk refuses, then makes room, goes on, and looks for every acknowledged write, on this handle and
+/// on a new one.
+fn check_full_disk(bytes: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.leveldb");
+    let disk = FailingDisk::with_bytes(bytes);
+    let kv = LevelKv::open_on(&path, "now", SMALL, disk.clone()).unwrap();
+    let mut acknowledged = Vec::new();
+    let mut refused = 0;
+    for number in 0..1500 {
+        match kv.apply(batch(number)).and_then(|()| kv.flush()) {
+            Ok(()) => acknowledged.push(number),
+            Err(error) => {
+                assert!(matches!(error, KvError::Io(_)), "{error}");
+                refused += 1;
+            }
+        }
+        if refused == 5 {
+            disk.bytes_left.store(u64::MAX, Ordering::SeqCst);
+        }
+    }
+    assert_eq!(refused, 5, "with {bytes} bytes");
+    assert_eq!(lost(&kv, &acknowledged), 0, "with {bytes} bytes");
+    assert_eq!(kv.take_notices(), []);
+    kv.close().unwrap();
+    let kv = LevelKv::open(&path, "now", SMALL).unwrap();
+    assert_eq!(lost(&kv, &acknowledged), 0, "reopened, with {bytes} bytes");
+    assert_eq!(kv.take_notices(), []);
+}
+
+#[test]
+fn a_full_disk_loses_no_acknowledged_write() {
+    // Steps that are no multiple of anything: the disk fills up within logs, tables, manifests and compactions.
+    for bytes in (30_000..200_000).step_by(10_007) {
+        check_full_disk(bytes);
+    }
+}
+
+#[test]
+fn running_out_of_file_handles_loses_no_acknowledged_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.leveldb");
+    let disk = FailingDisk::with_bytes(u64::MAX);
+    let kv = LevelKv::open_on(&path, "now", SMALL, disk.clone()).unwrap();
+    let mut acknowledged = Vec::new();
+    let mut refused = 0;
+    for number in 0..1500 {
+        disk.no_handles.store(number % 100 < 10, Ordering::SeqCst);
+        match kv.apply(batch(number)).and_then(|()| kv.flush()) {
+            Ok(()) => acknowledged.push(number),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 0);
+    disk.no_handles.store(false, Ordering::SeqCst);
+    assert_eq!(lost(&kv, &acknowledged), 0);
+    assert_eq!(kv.take_notices(), []);
+}
+
+#[test]
+fn what_was_applied_before_a_failing_sync_is_there_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = FailingDisk::with_bytes(u64::MAX);
+    let kv = LevelKv::open_on(&folder.path().join("memory.leveldb"), "now", SMALL, disk.clone()).unwrap();
+    kv.apply(batch(1)).unwrap();
+    disk.no_sync.store(true, Ordering::SeqCst);
+    assert!(matches!(kv.flush(), Err(KvError::Io(_))), "nothing is acknowledged");
+    disk.no_sync.store(false, Ordering::SeqCst);
+    assert_eq!(lost(&kv, &[1]), 0);
+    kv.flush().unwrap();
+}
+
+#[test]
+fn damage_found_while_running_is_repaired_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.leveldb");
+    let kv = LevelKv::open(&path, "now", SMALL).unwrap();
+    for number in 0..1000 {
+        kv.apply(batch(number)).unwrap();
+    }
+    kv.flush().unwrap();
+    kv.apply(batch(5000)).unwrap();
+    let (_, table) = salvage::store_files(&path)
+        .unwrap()
+        .into_iter()
+        .find(|(kind, _)| *kind == salvage::FileKind::Table)
+        .unwrap();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    let left = kv.scan(b"", None, usize::MAX).unwrap().len();
+    assert!((900..1001).contains(&left), "{left}");
+    assert_eq!(
+        lost(&kv, &[5000]),
+        0,
+        "what was applied but not durable is not forgotten"
+    );
+    assert_eq!(kv.take_notices().len(), 1);
+    kv.apply(batch(6000)).unwrap();
+    kv.close().unwrap();
+}

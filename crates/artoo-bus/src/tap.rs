@@ -1,0 +1,150 @@
+//! Lossy taps for observers: bounded, never in the way of a role, and never silent about what they dropped (design §3, §16).
+//!
+//! Owns the queue between the hub and one observer. Must not slow the hub down: offering never waits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use artoo_protocol::Envelope;
+use tokio::sync::Notify;
+
+use crate::locked;
+use crate::notice::Notice;
+
+/// What an observer receives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TapItem {
+    /// A message.
+    Envelope(Arc<Envelope>),
+    /// Here messages are missing, because the observer was too slow.
+    Gap(Gap),
+}
+
+/// Messages that an observer missed, all from one stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Sequence number of the first.
+    pub from_seq: u64,
+    /// Sequence number of the last.
+    pub to_seq: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl std::fmt::Display for Gap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} messages, {} to {}", self.count, self.from_seq, self.to_seq)
+    }
+}
+
+/// An observer's end. Dropping it ends the tap.
+#[derive(Debug)]
+pub struct Tap {
+    queue: Arc<TapQueue>,
+}
+
+impl Tap {
+    pub(crate) fn new(name: &str, capacity: usize) -> Self {
+        Self {
+            queue: Arc::new(TapQueue {
+                name: name.to_owned(),
+                capacity: capacity.max(1),
+                state: Mutex::default(),
+                filled: Notify::new(),
+            }),
+        }
+    }
+
+    pub(crate) const fn queue(&self) -> &Arc<TapQueue> {
+        &self.queue
+    }
+
+    /// The next message or gap, in sequence order; `None` when the hub is gone and all is read. Cancel-safe.
+    pub async fn recv(&mut self) -> Option<TapItem> {
+        loop {
+            let filled = self.queue.filled.notified();
+            {
+                let mut state = locked(&self.queue.state);
+                if let Some(item) = state.next() {
+                    return Some(item);
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    /// The next message or gap if one is there.
+    pub fn try_recv(&mut self) -> Option<TapItem> {
+        locked(&self.queue.state).next()
+    }
+
+    /// How many messages this tap has dropped since it began.
+    pub fn dropped(&self) -> u64 {
+        locked(&self.queue.state).dropped
+    }
+}
+
+/// The queue itself.
+#[derive(Debug)]
+pub(crate) struct TapQueue {
+    name: String,
+    capacity: usize,
+    state: Mutex<TapState>,
+    filled: Notify,
+}
+
+/// Invariant: `gap` lies behind everything in `items`, so that it is read in its place even when nothing follows it.
+#[derive(Debug, Default)]
+struct TapState {
+    items: VecDeque<TapItem>,
+    gap: Option<Gap>,
+    dropped: u64,
+    closed: bool,
+}
+
+impl TapState {
+    fn next(&mut self) -> Option<TapItem> {
+        self.items.pop_front().or_else(|| self.gap.take().map(TapItem::Gap))
+    }
+}
+
+impl TapQueue {
+    /// Takes the message or counts it as dropped; tells when a gap begins.
+    pub(crate) fn offer(&self, envelope: &Arc<Envelope>) -> Option<Notice> {
+        let seq = envelope.seq;
+        let begins = {
+            let mut state = locked(&self.state);
+            if state.items.len() < self.capacity {
+                if let Some(gap) = state.gap.take() {
+                    state.items.push_back(TapItem::Gap(gap));
+                }
+                state.items.push_back(TapItem::Envelope(Arc::clone(envelope)));
+                false
+            } else {
+                state.dropped += 1;
+                let begins = state.gap.is_none();
+                let gap = state.gap.get_or_insert(Gap {
+                    from_seq: seq,
+                    to_seq: seq,
+                    count: 0,
+                });
+                gap.to_seq = seq;
+                gap.count += 1;
+                begins
+            }
+        };
+        self.filled.notify_one();
+        begins.then(|| Notice::TapDropping {
+            tap: self.name.clone(),
+            from_seq: seq,
+        })
+    }
+
+    pub(crate) fn close(&self) {
+        locked(&self.state).closed = true;
+        self.filled.notify_one();
+    }
+}

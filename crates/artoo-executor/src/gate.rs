@@ -1,0 +1,260 @@
+//! The gate before every action: law 1 as a function (design §9).
+//!
+//! Owns the decision whether an assessed call runs, is asked for, or is refused. Pure: the world was looked at when the
+//! call was assessed. Must not know conversations, models or how tools work.
+
+use std::collections::BTreeSet;
+
+use artoo_protocol::message::MustNot;
+use artoo_protocol::tool::{Assessment, EffectClass, Permit, Reach};
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::classify::UNKNOWN_PROGRAM;
+
+/// What was decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// It may run, with this permit.
+    Run(Permit),
+    /// The person has to say yes to it first.
+    Ask,
+    /// It may not run, and why, for the model.
+    Refuse(String),
+}
+
+/// What the person allowed before the task began: `--allow EFFECT:GLOB`.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    effect: EffectClass,
+    pattern: String,
+    matcher: GlobMatcher,
+}
+
+/// A grant that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is no grant: {why}; expected EFFECT:GLOB, such as `modify:/home/me/notes/*` or `external:curl *`")]
+pub struct NotAGrant {
+    given: String,
+    why: String,
+}
+
+impl Grant {
+    /// Reads `EFFECT:GLOB`. In the glob `*` stands for any text, path separators included.
+    ///
+    /// # Errors
+    /// [`NotAGrant`] when the effect is not one of the classes or the glob is malformed.
+    pub fn parse(text: &str) -> Result<Self, NotAGrant> {
+        let refuse = |why: String| NotAGrant { given: text.to_owned(), why };
+        let (name, pattern) = text.split_once(':').ok_or_else(|| refuse("it has no colon".to_owned()))?;
+        let effect = EffectClass::ALL
+            .into_iter()
+            .find(|effect| effect.name() == name.trim())
+            .ok_or_else(|| refuse(format!("`{name}` is no effect class")))?;
+        if pattern.is_empty() {
+            return Err(refuse("its pattern is empty".to_owned()));
+        }
+        let glob = GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| refuse(error.to_string()))?;
+        Ok(Self { effect, pattern: pattern.to_owned(), matcher: glob.compile_matcher() })
+    }
+
+    /// Whether it covers the call.
+    ///
+    /// It does when the class is the same and the pattern matches the whole command or path, or, for a command that does
+    /// nothing worse than write known files, every one of those files. A pattern with wildcards covers only programs
+    /// that it names, so that `curl *` does not reach across a `;`.
+    fn covers(&self, assessment: &Assessment) -> bool {
+        if assessment.effect != self.effect {
+            return false;
+        }
+        let Some((subject, paths)) = assessment.targets.split_first() else {
+            return false;
+        };
+        let names = self.pattern == "*" || assessment.programs.iter().all(|program| self.pattern.contains(program.as_str()));
+        (names && self.matcher.is_match(subject)) || (!paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path)))
+    }
+}
+
+/// Whether an effect needs nobody's permission where it falls.
+///
+/// Reading is free. Fetching is free for the built-in tools, which reach nowhere else. Creating is free in the workspace
+/// and in the scope that the person allowed; changing only in that scope and in what the task made itself.
+pub const fn is_free(effect: EffectClass, reach: Reach) -> bool {
+    match effect {
+        EffectClass::Read => true,
+        EffectClass::Fetch => matches!(reach, Reach::Nowhere),
+        EffectClass::Create => matches!(reach, Reach::Workspace | Reach::Scope | Reach::OwnFiles),
+        EffectClass::Modify => matches!(reach, Reach::Scope | Reach::OwnFiles),
+        EffectClass::Destroy | EffectClass::External => false,
+    }
+}
+
+/// What the gate remembers of a task: answers that the person gave for exact actions.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    always: BTreeSet<String>,
+    never: BTreeSet<String>,
+}
+
+impl Answers {
+    /// The person allowed this exact action for the rest of the task.
+    pub fn allow(&mut self, tool: &str, assessment: &Assessment) {
+        self.always.insert(key(tool, assessment));
+    }
+
+    /// The person refused this exact action; it is not asked again.
+    pub fn refuse(&mut self, tool: &str, assessment: &Assessment) {
+        self.never.insert(key(tool, assessment));
+    }
+}
+
+fn key(tool: &str, assessment: &Assessment) -> String {
+    format!("{tool}\n{}\n{}", assessment.effect, assessment.action)
+}
+
+/// Decides on a call. What must not be used is refused before anything else; a grant or a yes does not lift it.
+pub fn decide(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot, grants: &[Grant], answers: &Answers) -> Decision {
+    if let Some(why) = blocked(tool, target, assessment, must_not) {
+        return Decision::Refuse(why);
+    }
+    let effect = assessment.effect;
+    if is_free(effect, assessment.reach) {
+        return Decision::Run(Permit { effect, confirmed: false });
+    }
+    let key = key(tool, assessment);
+    if answers.never.contains(&key) {
+        return Decision::Refuse(REFUSED.to_owned());
+    }
+    if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
+        return Decision::Run(Permit { effect, confirmed: true });
+    }
+    Decision::Ask
+}
+
+/// What the model is told when the person said no.
+pub const REFUSED: &str = "refused by the user (law 1)";
+
+/// Whether a tool is blocked by its plain name, whatever its arguments.
+pub fn is_blocked_tool(tool: &str, must_not: &MustNot) -> bool {
+    must_not.tools.iter().any(|blocked| blocked.trim() == tool)
+}
+
+fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot) -> Option<String> {
+    if is_blocked_tool(tool, must_not) {
+        return Some(format!("the tool `{tool}` must not be used for this: choose another"));
+    }
+    for entry in &must_not.tools {
+        let Some((blocked_tool, program)) = entry.trim().split_once(':') else {
+            continue;
+        };
+        if blocked_tool != tool {
+            continue;
+        }
+        if assessment.programs.iter().any(|run| run == program) {
+            return Some(format!("the program `{program}` must not be used for this: choose another way"));
+        }
+        if assessment.programs.iter().any(|run| run == UNKNOWN_PROGRAM) {
+            return Some(format!("which programs this runs cannot be told, and `{program}` must not be used: write it plainly"));
+        }
+    }
+    let same = |a: &str, b: &str| normal(a) == normal(b);
+    let hit = must_not
+        .targets
+        .iter()
+        .find(|entry| same(entry, target) || assessment.targets.iter().any(|target| same(entry, target)))?;
+    Some(format!("`{hit}` failed before and must not be used again: choose another target"))
+}
+
+/// Spaces collapsed, `./` in front and `/` behind removed.
+fn normal(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let path = joined.strip_prefix("./").unwrap_or(&joined);
+    path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assessed(effect: EffectClass, reach: Reach) -> Assessment {
+        Assessment {
+            effect,
+            reach,
+            action: "echo x > /w/a".into(),
+            reason: String::new(),
+            programs: vec!["echo".into()],
+            targets: vec!["echo x > /w/a".into(), "/w/a".into()],
+            invalid: None,
+        }
+    }
+
+    fn decision(assessment: &Assessment, must_not: &MustNot, grants: &[&str]) -> Decision {
+        let grants: Vec<_> = grants.iter().map(|text| Grant::parse(text).unwrap()).collect();
+        decide("shell", "echo x > /w/a", assessment, must_not, &grants, &Answers::default())
+    }
+
+    #[test]
+    fn what_is_free_and_what_is_asked() {
+        use EffectClass::*;
+        use Reach::*;
+        let free = [
+            (Read, Nowhere),
+            (Fetch, Nowhere),
+            (Create, Workspace),
+            (Create, Scope),
+            (Create, OwnFiles),
+            (Modify, Scope),
+            (Modify, OwnFiles),
+        ];
+        for effect in EffectClass::ALL {
+            for reach in [Nowhere, Workspace, Scope, OwnFiles, Elsewhere] {
+                let expect = effect == Read || free.contains(&(effect, reach));
+                let decided = decision(&assessed(effect, reach), &MustNot::default(), &[]);
+                assert_eq!(matches!(decided, Decision::Run(permit) if !permit.confirmed), expect, "{effect} {reach:?}");
+                assert_eq!(decided == Decision::Ask, !expect, "{effect} {reach:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn grants_cover_their_class_and_nothing_else() {
+        let modify = assessed(EffectClass::Modify, Reach::Elsewhere);
+        let none = MustNot::default();
+        for (grant, covered) in [
+            ("modify:/w/*", true),
+            ("modify:echo x*", true),
+            ("modify:*", true),
+            ("modify:/other/*", false),
+            ("destroy:*", false),
+            ("modify:cat *", false),
+        ] {
+            assert_eq!(decision(&modify, &none, &[grant]) != Decision::Ask, covered, "{grant}");
+        }
+        let mut chained = assessed(EffectClass::External, Reach::Elsewhere);
+        chained.programs = vec!["curl".into(), "python3".into()];
+        chained.targets = vec!["curl http://x; python3 y".into()];
+        assert_eq!(decision(&chained, &none, &["external:curl *"]), Decision::Ask, "a wildcard does not reach across `;`");
+        for bad in ["modify", "write:/x", "modify:", "modify:[", ""] {
+            assert!(Grant::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_must_not_be_used_is_refused_even_when_granted() {
+        let read = assessed(EffectClass::Read, Reach::Nowhere);
+        let refused = |tools: &[&str], targets: &[&str], assessment: &Assessment| {
+            let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+            let must_not = MustNot { tools: own(tools), targets: own(targets) };
+            matches!(decision(assessment, &must_not, &["modify:*", "read:*"]), Decision::Refuse(_))
+        };
+        assert!(refused(&["shell"], &[], &read));
+        assert!(refused(&["shell:echo"], &[], &read));
+        assert!(!refused(&["shell:curl", "glob", "glob:echo"], &[], &read));
+        assert!(refused(&[], &["echo  x >\n/w/a"], &read), "white space does not hide a target");
+        assert!(refused(&[], &["/w/a/"], &read));
+        assert!(!refused(&[], &["/w"], &read));
+        let mut hidden = read;
+        hidden.programs = vec![UNKNOWN_PROGRAM.into()];
+        assert!(refused(&["shell:curl"], &[], &hidden), "a program hidden in a variable could be the blocked one");
+    }
+}

@@ -1,0 +1,271 @@
+//! Running one shell command so that nothing of it outlives it (design §8).
+//!
+//! Owns the child's session, environment, time limit and output. Must not know effect classes, the gate or the model:
+//! whoever calls this has been allowed to.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::capture::{Capture, Captured};
+
+/// How long output is still read after everything was killed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Makes programs ask nothing, page nothing and colour nothing.
+const NON_INTERACTIVE: &[(&str, &str)] = &[
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "false"),
+    ("EDITOR", "false"),
+    ("VISUAL", "false"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("PIP_NO_INPUT", "1"),
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("CI", "1"),
+];
+
+/// Parts of a variable's name that mark its value as a secret.
+const SECRET_MARKS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+
+/// Variables through which a shell would run something before the command, or see other commands than are there.
+const SHELL_HOOKS: &[&str] = &["BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "GIT_ASKPASS", "SSH_ASKPASS", "PS4"];
+
+/// One command to run.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The command line, for bash.
+    pub command: String,
+    /// Directory it starts in.
+    pub cwd: PathBuf,
+    /// Its whole environment; see [`environment`].
+    pub environment: Vec<(OsString, OsString)>,
+    /// After this it is killed.
+    pub limit: Duration,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Standard output.
+    pub stdout: Captured,
+    /// Standard error.
+    pub stderr: Captured,
+    /// Exit status; `None` when a signal ended it.
+    pub exit: Option<i32>,
+    /// Whether the time limit ended it.
+    pub timed_out: bool,
+}
+
+/// Runs a command to its end or to its time limit, and kills whatever it left running.
+///
+/// Dropping the future kills everything too. A process that makes itself a session of its own (`setsid`) escapes.
+///
+/// # Errors
+/// When the shell cannot be started.
+pub async fn run(launch: Launch) -> std::io::Result<Ended> {
+    let mut child = start(&launch)?;
+    let session = Session::of(child.as_ref());
+    let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
+    let (out, err) = (child.stdout().take(), child.stderr().take());
+    let status = {
+        let reading = async { tokio::join!(drain(out, &mut stdout), drain(err, &mut stderr)) };
+        let waiting = timeout(launch.limit, child.inner_mut().wait());
+        tokio::pin!(reading, waiting);
+        let mut drained = false;
+        let status = loop {
+            tokio::select! {
+                status = &mut waiting => break status,
+                _ = &mut reading, if !drained => drained = true,
+            }
+        };
+        // The leader is gone or out of time: what it left behind goes as well, and then the pipes close.
+        session.kill();
+        if !drained {
+            let _ = timeout(GRACE, &mut reading).await;
+        }
+        status
+    };
+    let (exit, timed_out) = match status {
+        Ok(status) => (status?.code(), false),
+        Err(_) => (None, true),
+    };
+    Ok(Ended { stdout: stdout.finish(), stderr: stderr.finish(), exit, timed_out })
+}
+
+/// The environment that commands get: the given one without secrets and shell hooks, plus what keeps programs from asking.
+pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let passed = inherited.into_iter().filter(|(name, _)| {
+        let name = name.to_string_lossy().to_uppercase();
+        !is_secret_name(&name) && !SHELL_HOOKS.contains(&name.as_str()) && !name.starts_with("BASH_FUNC_")
+    });
+    let fixed = NON_INTERACTIVE.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    passed.chain(fixed).collect()
+}
+
+/// Whether a variable of this name is likely to hold a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_uppercase();
+    SECRET_MARKS.iter().any(|mark| name.contains(mark))
+}
+
+fn start(launch: &Launch) -> std::io::Result<Box<dyn ChildWrapper>> {
+    let mut command = Command::new(interpreter());
+    // `--` keeps a command that begins with a dash from being read as options.
+    command.args([OsStr::new("-c"), OsStr::new("--"), OsStr::new(&launch.command)]);
+    command.current_dir(&launch.cwd).env_clear().envs(launch.environment.iter().cloned());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A session of its own: one signal reaches all of it, and it has no terminal to wait for.
+    CommandWrap::from(command).wrap(ProcessSession).spawn()
+}
+
+/// Bash where it stands at a usual place, because that is the language that commands are judged in; else the system's shell.
+fn interpreter() -> &'static Path {
+    const USUAL: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
+    USUAL.iter().map(Path::new).find(|path| path.exists()).unwrap_or_else(|| Path::new("/bin/sh"))
+}
+
+async fn drain(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture) {
+    let Some(mut stream) = stream else {
+        return;
+    };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        into.push(buffer.get(..read).unwrap_or_default());
+    }
+}
+
+/// The child's process group; killed when dropped, which is how cancellation reaches grandchildren.
+struct Session {
+    leader: Option<Pid>,
+}
+
+impl Session {
+    fn of(child: &dyn ChildWrapper) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Self { leader }
+    }
+
+    fn kill(mut self) {
+        self.kill_now();
+    }
+
+    fn kill_now(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            // It fails only when nothing is left to kill.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.kill_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(command: &str, limit: Duration) -> Launch {
+        Launch { command: command.into(), cwd: "/".into(), environment: environment(std::env::vars_os()), limit }
+    }
+
+    async fn output(command: &str) -> Ended {
+        run(launch(command, Duration::from_secs(20))).await.unwrap()
+    }
+
+    /// A number of seconds to sleep that no other test uses, so that survivors can be told apart.
+    fn survivors(mark: &str) -> usize {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.replace('\0', " ").starts_with(&format!("sleep {mark}"))).count()
+    }
+
+    #[tokio::test]
+    async fn a_command_gives_its_output_and_status() {
+        let ended = output("echo out; echo err >&2; exit 3").await;
+        assert_eq!((ended.stdout.text.as_str(), ended.stderr.text.as_str()), ("out\n", "err\n"));
+        assert_eq!((ended.exit, ended.timed_out), (Some(3), false));
+        assert_eq!(output("-x").await.exit, Some(127), "a command that begins with a dash is no option");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_pipeline_does_not_survive_its_time_limit() {
+        let ended = run(launch("echo begun; sleep 40.17 | cat", Duration::from_millis(300))).await.unwrap();
+        assert!(ended.timed_out);
+        assert_eq!(ended.exit, None);
+        assert_eq!(ended.stdout.text, "begun\n", "what it printed stays as evidence");
+        assert_eq!(survivors("40.17"), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_command_leaves_in_the_background_dies_with_it() {
+        let ended = output("sleep 40.29 & echo done").await;
+        assert_eq!((ended.exit, ended.stdout.text.as_str()), (Some(0), "done\n"));
+        assert_eq!(survivors("40.29"), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn dropping_the_run_kills_everything() {
+        let running = run(launch("sleep 40.31 | cat", Duration::from_secs(60)));
+        let _ = timeout(Duration::from_millis(300), running).await;
+        // The signal is sent at the drop; the kernel needs a moment to take the processes away.
+        for _ in 0..200 {
+            if survivors("40.31") == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it survived");
+    }
+
+    #[tokio::test]
+    async fn nothing_waits_for_a_terminal() {
+        assert_eq!(output("cat").await.stdout.text, "", "standard input is closed");
+        assert_eq!(output("read x; echo \"got:$x\"").await.stdout.text, "got:\n");
+        assert_eq!(output("echo $PAGER$GIT_TERMINAL_PROMPT").await.stdout.text, "cat0\n");
+        assert_ne!(output("exec < /dev/tty").await.exit, Some(0), "there is no terminal");
+    }
+
+    #[test]
+    fn secrets_and_hooks_are_not_passed_on() {
+        let given = [
+            ("PATH", "/bin"),
+            ("OPENAI_API_KEY", "x"),
+            ("github_token", "x"),
+            ("DB_PASSWORD", "x"),
+            ("AWS_SECRET_ACCESS", "x"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "x"),
+            ("BASH_ENV", "x"),
+            ("BASH_FUNC_ls%%", "() { rm x; }"),
+        ];
+        let passed = environment(given.map(|(name, value)| (name.into(), value.into())));
+        let names: Vec<_> = passed.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        assert_eq!(names.first().map(String::as_str), Some("PATH"));
+        assert_eq!(names.len(), 1 + NON_INTERACTIVE.len(), "{names:?}");
+    }
+
+    #[tokio::test]
+    async fn endless_output_stays_bounded() {
+        let ended = run(launch("yes", Duration::from_millis(300))).await.unwrap();
+        assert!(ended.timed_out && ended.stdout.truncated);
+        assert!(ended.stdout.text.len() < 40_000 && ended.stdout.bytes > 100_000);
+    }
+}
