@@ -274,4 +274,31 @@ mod tests {
         let cli = parse(words(&["--data-dir", "d", "tasks", "list"])).unwrap();
         assert_eq!(cli.options.data_dir, Some("d".into()));
     }
+
+    fn describe(page: &mut String, command: &mut clap::Command, path: &str) {
+        use std::fmt::Write as _;
+        let help = command.clone().disable_help_subcommand(true).term_width(100).render_help().to_string();
+        write!(page, "\n## {path}\n\n```text\n{}\n```\n", help.trim_end()).unwrap();
+        for sub in command.clone().get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+            // Global options stand on the first page once; repeating them on every page would hide what is particular.
+            let mut own = sub.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+            let path = format!("{path} {}", sub.get_name());
+            own = own.bin_name(path.clone());
+            describe(page, &mut own, &path);
+        }
+    }
+
+    #[test]
+    fn the_command_line_page_is_up_to_date() {
+        let mut page = String::from(
+            "# Command line\n\n<!-- written by `UPDATE_DOCS=1 cargo test -p artoo-cli`; do not edit -->\n\nSee design §21. Every command also takes the options of the first page.\n",
+        );
+        describe(&mut page, &mut Cli::command(), "artoo");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &page).unwrap();
+        }
+        let stored = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(stored == page, "docs/cli.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-cli");
+    }
 }

@@ -1,2 +1,139 @@
-//! The `artoo` binary.
-fn main() {}
+//! The `artoo` binary: parse, run, exit with a code that tells the truth (design §14, §21).
+
+mod args;
+mod auditing;
+mod commands;
+mod data_folder;
+mod failure;
+mod late_memory;
+mod models;
+mod output;
+mod progress;
+mod repl;
+mod session;
+mod settings;
+mod signals;
+mod system;
+mod terminal;
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use artoo_protocol::message::{Ending, FinalResult};
+use artoo_protocol::text::printable;
+
+use crate::args::{Cli, Command, Options};
+use crate::failure::Failure;
+use crate::session::{Session, Show};
+use crate::settings::{Environment, Settings};
+use crate::signals::Signals;
+use crate::system::System;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let cli = match args::parse(std::env::args_os().collect()) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let code = dispatch(cli).unwrap_or_else(|failure| {
+        output::note(&printable(&format!("artoo: {}", failure.message)));
+        if let Some(hint) = &failure.hint {
+            output::note(&printable(&format!("  → {hint}")));
+        }
+        failure.code
+    });
+    // Not by returning: a thread that still waits for the person's keyboard would hold the process.
+    std::process::exit(i32::from(code))
+}
+
+fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let env = settings::environment();
+    let options = cli.options;
+    match cli.command {
+        Some(Command::Run { json, text }) => {
+            let show = if json { Show::Json } else { shown(&options) };
+            let text = if text.is_empty() { read_task()? } else { text.join(" ") };
+            one_shot(&options, &env, &text, show)
+        }
+        None if std::io::stdin().is_terminal() => asynchronously(repl::run(&options, &env, shown(&options))),
+        None => one_shot(&options, &env, &read_task()?, shown(&options)),
+        Some(Command::Tasks(command)) => commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0),
+        Some(Command::Ggs(command)) => commands::ggs::run(&command).map(|()| 0),
+        Some(Command::Memory(command)) => {
+            asynchronously(async { commands::memory::run(&command, &settings::data_dir(&options, &env)?).await.map(|()| 0) })
+        }
+        Some(Command::Audit(command)) => commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0),
+        Some(Command::Doctor { json }) => asynchronously(commands::doctor::run(&options, &env, json)),
+    }
+}
+
+const fn shown(options: &Options) -> Show {
+    if options.quiet {
+        Show::Nothing
+    } else if options.verbose {
+        Show::Everything
+    } else {
+        Show::Progress
+    }
+}
+
+fn asynchronously<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    // A blocked read of the terminal must not hold the end.
+    runtime.shutdown_background();
+    done
+}
+
+/// The task from standard input.
+fn read_task() -> Result<String, Failure> {
+    let mut input = std::io::stdin().lock();
+    if input.is_terminal() {
+        return Err(Failure::usage("there is no task").hint("say what to do, such as: artoo \"count the files in src\""));
+    }
+    let mut bytes = Vec::new();
+    let limit = session::TEXT_MAX as u64 + 1;
+    (&mut input).take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Result<u8, Failure> {
+    session::check(text)?;
+    let settings = settings::load(options, env)?;
+    notices(&settings, show);
+    asynchronously(async {
+        let mut signals = Signals::listen()?;
+        let system = System::start(&settings, env, show == Show::Nothing)?;
+        let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
+        let ended = session.run(text, &mut signals).await;
+        session.close().await;
+        let result = ended?;
+        present(&settings, &result, show);
+        Ok(result.cause.exit_code())
+    })
+}
+
+fn notices(settings: &Settings, show: Show) {
+    if show != Show::Nothing {
+        settings.notices.iter().for_each(|notice| output::note(&format!("artoo: {notice}")));
+    }
+}
+
+/// The result on standard output, everything about it on standard error.
+fn present(settings: &Settings, result: &FinalResult, show: Show) {
+    let text = progress::result_text(&result.output);
+    if show != Show::Json && result.directive != Ending::Abandon && !text.is_empty() {
+        output::result(&if std::io::stdout().is_terminal() { printable(&text) } else { text });
+    }
+    if show == Show::Nothing && result.directive == Ending::Accept {
+        return;
+    }
+    let costs = commands::tasks::summary_of(&settings.data_dir, &result.task_id)
+        .map(|summary| commands::tasks::costs_line(&summary.costs))
+        .unwrap_or_default();
+    output::note(&progress::ending(result, &costs));
+}

@@ -110,6 +110,13 @@ impl Hub {
             .and_then(|slot| slot.open(Some(pending)))
     }
 
+    /// Closes the inbox of a role that listens through a tap instead.
+    pub(crate) fn retire_inbox(&self, role: Role) {
+        if let Some(slot) = locked(&self.shared.state).slots.get_mut(&role) {
+            slot.retire();
+        }
+    }
+
     /// A tap on everything said from now on. It holds at most `capacity` messages and drops what comes on top.
     pub fn tap(&self, name: &str, capacity: usize) -> Tap {
         let tap = Tap::new(name, capacity);
@@ -227,10 +234,11 @@ impl Hub {
 impl Bus for Hub {
     fn publish(&self, from: Role, task_id: Option<&TaskId>, message: Message) -> Result<Arc<Envelope>, NoRoute> {
         let kind = message.kind();
-        self.send(from, task_id, message, false).map_err(|refusal| match refusal {
-            Refusal::NoRoute(error) => error,
-            Refusal::Ended => NoRoute { from, kind },
-        })
+        self.send(from, task_id, message, false)
+            .map_err(|refusal| match refusal {
+                Refusal::NoRoute(error) => error,
+                Refusal::Ended => NoRoute { from, kind },
+            })
     }
 }
 

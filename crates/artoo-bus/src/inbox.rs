@@ -31,8 +31,9 @@ impl Pending {
     }
 
     pub(crate) async fn zero(&self) {
+        let mut count = self.0.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
-        let _rest = self.0.subscribe().wait_for(|count| *count == 0).await;
+        let _rest = count.wait_for(|count| *count == 0).await;
     }
 }
 
@@ -146,6 +147,12 @@ impl Slot {
             tally: self.tally.clone(),
             handling: false,
         })
+    }
+
+    /// Nobody is to read this inbox; what is sent to it is dropped, and that is no alarm.
+    pub(crate) fn retire(&mut self) {
+        self.receiver = None;
+        self.gone = true;
     }
 
     /// Delivers; called under the hub's lock, so that delivery order is sequence order.

@@ -40,7 +40,7 @@ impl Capture {
         };
         self.last = Some(*last);
         self.bytes += chunk.len() as u64;
-        self.newlines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.newlines += chunk.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
         let room = HEAD_BYTES.saturating_sub(self.head.len()).min(chunk.len());
         let (first, rest) = chunk.split_at(room);
         self.head.extend_from_slice(first);
@@ -65,9 +65,18 @@ impl Capture {
             let head = whole_characters(&self.head);
             let start = tail.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or_default();
             let tail = tail.get(start..).unwrap_or_default();
-            format!("{}\n[… {missing} bytes left out …]\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+            format!(
+                "{}\n[… {missing} bytes left out …]\n{}",
+                String::from_utf8_lossy(head),
+                String::from_utf8_lossy(tail)
+            )
         };
-        Captured { text, truncated: missing > 0, bytes: self.bytes, lines }
+        Captured {
+            text,
+            truncated: missing > 0,
+            bytes: self.bytes,
+            lines,
+        }
     }
 }
 

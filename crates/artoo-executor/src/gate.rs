@@ -45,8 +45,13 @@ impl Grant {
     /// # Errors
     /// [`NotAGrant`] when the effect is not one of the classes or the glob is malformed.
     pub fn parse(text: &str) -> Result<Self, NotAGrant> {
-        let refuse = |why: String| NotAGrant { given: text.to_owned(), why };
-        let (name, pattern) = text.split_once(':').ok_or_else(|| refuse("it has no colon".to_owned()))?;
+        let refuse = |why: String| NotAGrant {
+            given: text.to_owned(),
+            why,
+        };
+        let (name, pattern) = text
+            .split_once(':')
+            .ok_or_else(|| refuse("it has no colon".to_owned()))?;
         let effect = EffectClass::ALL
             .into_iter()
             .find(|effect| effect.name() == name.trim())
@@ -54,8 +59,15 @@ impl Grant {
         if pattern.is_empty() {
             return Err(refuse("its pattern is empty".to_owned()));
         }
-        let glob = GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| refuse(error.to_string()))?;
-        Ok(Self { effect, pattern: pattern.to_owned(), matcher: glob.compile_matcher() })
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(false)
+            .build()
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(Self {
+            effect,
+            pattern: pattern.to_owned(),
+            matcher: glob.compile_matcher(),
+        })
     }
 
     /// Whether it covers the call.
@@ -70,8 +82,13 @@ impl Grant {
         let Some((subject, paths)) = assessment.targets.split_first() else {
             return false;
         };
-        let names = self.pattern == "*" || assessment.programs.iter().all(|program| self.pattern.contains(program.as_str()));
-        (names && self.matcher.is_match(subject)) || (!paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path)))
+        let names = self.pattern == "*"
+            || assessment
+                .programs
+                .iter()
+                .all(|program| self.pattern.contains(program.as_str()));
+        (names && self.matcher.is_match(subject))
+            || (!paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path)))
     }
 }
 
@@ -113,20 +130,33 @@ fn key(tool: &str, assessment: &Assessment) -> String {
 }
 
 /// Decides on a call. What must not be used is refused before anything else; a grant or a yes does not lift it.
-pub fn decide(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot, grants: &[Grant], answers: &Answers) -> Decision {
+pub fn decide(
+    tool: &str,
+    target: &str,
+    assessment: &Assessment,
+    must_not: &MustNot,
+    grants: &[Grant],
+    answers: &Answers,
+) -> Decision {
     if let Some(why) = blocked(tool, target, assessment, must_not) {
         return Decision::Refuse(why);
     }
     let effect = assessment.effect;
     if is_free(effect, assessment.reach) {
-        return Decision::Run(Permit { effect, confirmed: false });
+        return Decision::Run(Permit {
+            effect,
+            confirmed: false,
+        });
     }
     let key = key(tool, assessment);
     if answers.never.contains(&key) {
         return Decision::Refuse(REFUSED.to_owned());
     }
     if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
-        return Decision::Run(Permit { effect, confirmed: true });
+        return Decision::Run(Permit {
+            effect,
+            confirmed: true,
+        });
     }
     Decision::Ask
 }
@@ -151,10 +181,14 @@ fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot
             continue;
         }
         if assessment.programs.iter().any(|run| run == program) {
-            return Some(format!("the program `{program}` must not be used for this: choose another way"));
+            return Some(format!(
+                "the program `{program}` must not be used for this: choose another way"
+            ));
         }
         if assessment.programs.iter().any(|run| run == UNKNOWN_PROGRAM) {
-            return Some(format!("which programs this runs cannot be told, and `{program}` must not be used: write it plainly"));
+            return Some(format!(
+                "which programs this runs cannot be told, and `{program}` must not be used: write it plainly"
+            ));
         }
     }
     let same = |a: &str, b: &str| normal(a) == normal(b);
@@ -162,14 +196,19 @@ fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot
         .targets
         .iter()
         .find(|entry| same(entry, target) || assessment.targets.iter().any(|target| same(entry, target)))?;
-    Some(format!("`{hit}` failed before and must not be used again: choose another target"))
+    Some(format!(
+        "`{hit}` failed before and must not be used again: choose another target"
+    ))
 }
 
 /// Spaces collapsed, `./` in front and `/` behind removed.
 fn normal(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let path = joined.strip_prefix("./").unwrap_or(&joined);
-    path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path).to_owned()
+    path.strip_suffix('/')
+        .filter(|path| !path.is_empty())
+        .unwrap_or(path)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -190,7 +229,14 @@ mod tests {
 
     fn decision(assessment: &Assessment, must_not: &MustNot, grants: &[&str]) -> Decision {
         let grants: Vec<_> = grants.iter().map(|text| Grant::parse(text).unwrap()).collect();
-        decide("shell", "echo x > /w/a", assessment, must_not, &grants, &Answers::default())
+        decide(
+            "shell",
+            "echo x > /w/a",
+            assessment,
+            must_not,
+            &grants,
+            &Answers::default(),
+        )
     }
 
     #[test]
@@ -210,7 +256,11 @@ mod tests {
             for reach in [Nowhere, Workspace, Scope, OwnFiles, Elsewhere] {
                 let expect = effect == Read || free.contains(&(effect, reach));
                 let decided = decision(&assessed(effect, reach), &MustNot::default(), &[]);
-                assert_eq!(matches!(decided, Decision::Run(permit) if !permit.confirmed), expect, "{effect} {reach:?}");
+                assert_eq!(
+                    matches!(decided, Decision::Run(permit) if !permit.confirmed),
+                    expect,
+                    "{effect} {reach:?}"
+                );
                 assert_eq!(decided == Decision::Ask, !expect, "{effect} {reach:?}");
             }
         }
@@ -233,7 +283,11 @@ mod tests {
         let mut chained = assessed(EffectClass::External, Reach::Elsewhere);
         chained.programs = vec!["curl".into(), "python3".into()];
         chained.targets = vec!["curl http://x; python3 y".into()];
-        assert_eq!(decision(&chained, &none, &["external:curl *"]), Decision::Ask, "a wildcard does not reach across `;`");
+        assert_eq!(
+            decision(&chained, &none, &["external:curl *"]),
+            Decision::Ask,
+            "a wildcard does not reach across `;`"
+        );
         for bad in ["modify", "write:/x", "modify:", "modify:[", ""] {
             assert!(Grant::parse(bad).is_err(), "{bad}");
         }
@@ -244,17 +298,29 @@ mod tests {
         let read = assessed(EffectClass::Read, Reach::Nowhere);
         let refused = |tools: &[&str], targets: &[&str], assessment: &Assessment| {
             let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-            let must_not = MustNot { tools: own(tools), targets: own(targets) };
-            matches!(decision(assessment, &must_not, &["modify:*", "read:*"]), Decision::Refuse(_))
+            let must_not = MustNot {
+                tools: own(tools),
+                targets: own(targets),
+            };
+            matches!(
+                decision(assessment, &must_not, &["modify:*", "read:*"]),
+                Decision::Refuse(_)
+            )
         };
         assert!(refused(&["shell"], &[], &read));
         assert!(refused(&["shell:echo"], &[], &read));
         assert!(!refused(&["shell:curl", "glob", "glob:echo"], &[], &read));
-        assert!(refused(&[], &["echo  x >\n/w/a"], &read), "white space does not hide a target");
+        assert!(
+            refused(&[], &["echo  x >\n/w/a"], &read),
+            "white space does not hide a target"
+        );
         assert!(refused(&[], &["/w/a/"], &read));
         assert!(!refused(&[], &["/w"], &read));
         let mut hidden = read;
         hidden.programs = vec![UNKNOWN_PROGRAM.into()];
-        assert!(refused(&["shell:curl"], &[], &hidden), "a program hidden in a variable could be the blocked one");
+        assert!(
+            refused(&["shell:curl"], &[], &hidden),
+            "a program hidden in a variable could be the blocked one"
+        );
     }
 }

@@ -1,5 +1,22 @@
-//! R3: carries out one subtask with tools behind an effect gate.
+//! R3, the executor: carries out one subtask with tools behind an effect gate (design §8, §9).
+//!
+//! Three layers that can be used alone: [`classify`] says what a shell command could do; [`Tools`] are the built-in
+//! tools behind the protocol's `Toolbox` port; [`Executor`] is the pure state machine that drives a model through the
+//! tool loop, with [`gate`] between every call and the world. Must not know criteria verdicts, plans, the loss or memory.
 
+pub mod attempt;
 pub mod capture;
 pub mod classify;
+pub mod conversation;
+pub mod executor;
+pub mod gate;
+mod permission;
 pub mod spawn;
+mod tool_loop;
+pub mod tools;
+
+pub use classify::{CommandClass, WrittenPath, classify};
+pub use conversation::system_prompt;
+pub use executor::{Executor, ExecutorEffect, Settings};
+pub use gate::{Grant, NotAGrant};
+pub use tools::{Mask, Places, ToolSettings, Tools};

@@ -38,10 +38,27 @@ const NON_INTERACTIVE: &[(&str, &str)] = &[
 ];
 
 /// Parts of a variable's name that mark its value as a secret.
-const SECRET_MARKS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+const SECRET_MARKS: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+];
 
 /// Variables through which a shell would run something before the command, or see other commands than are there.
-const SHELL_HOOKS: &[&str] = &["BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "GIT_ASKPASS", "SSH_ASKPASS", "PS4"];
+const SHELL_HOOKS: &[&str] = &[
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "PS4",
+];
 
 /// One command to run.
 #[derive(Clone, Debug)]
@@ -102,7 +119,12 @@ pub async fn run(launch: Launch) -> std::io::Result<Ended> {
         Ok(status) => (status?.code(), false),
         Err(_) => (None, true),
     };
-    Ok(Ended { stdout: stdout.finish(), stderr: stderr.finish(), exit, timed_out })
+    Ok(Ended {
+        stdout: stdout.finish(),
+        stderr: stderr.finish(),
+        exit,
+        timed_out,
+    })
 }
 
 /// The environment that commands get: the given one without secrets and shell hooks, plus what keeps programs from asking.
@@ -111,7 +133,9 @@ pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) ->
         let name = name.to_string_lossy().to_uppercase();
         !is_secret_name(&name) && !SHELL_HOOKS.contains(&name.as_str()) && !name.starts_with("BASH_FUNC_")
     });
-    let fixed = NON_INTERACTIVE.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let fixed = NON_INTERACTIVE
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     passed.chain(fixed).collect()
 }
 
@@ -125,16 +149,31 @@ fn start(launch: &Launch) -> std::io::Result<Box<dyn ChildWrapper>> {
     let mut command = Command::new(interpreter());
     // `--` keeps a command that begins with a dash from being read as options.
     command.args([OsStr::new("-c"), OsStr::new("--"), OsStr::new(&launch.command)]);
-    command.current_dir(&launch.cwd).env_clear().envs(launch.environment.iter().cloned());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(launch.environment.iter().cloned());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // A session of its own: one signal reaches all of it, and it has no terminal to wait for.
     CommandWrap::from(command).wrap(ProcessSession).spawn()
 }
 
 /// Bash where it stands at a usual place, because that is the language that commands are judged in; else the system's shell.
 fn interpreter() -> &'static Path {
-    const USUAL: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
-    USUAL.iter().map(Path::new).find(|path| path.exists()).unwrap_or_else(|| Path::new("/bin/sh"))
+    const USUAL: &[&str] = &[
+        "/bin/bash",
+        "/usr/bin/bash",
+        "/usr/local/bin/bash",
+        "/opt/homebrew/bin/bash",
+    ];
+    USUAL
+        .iter()
+        .map(Path::new)
+        .find(|path| path.exists())
+        .unwrap_or_else(|| Path::new("/bin/sh"))
 }
 
 async fn drain(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture) {
@@ -181,7 +220,12 @@ mod tests {
     use super::*;
 
     fn launch(command: &str, limit: Duration) -> Launch {
-        Launch { command: command.into(), cwd: "/".into(), environment: environment(std::env::vars_os()), limit }
+        Launch {
+            command: command.into(),
+            cwd: "/".into(),
+            environment: environment(std::env::vars_os()),
+            limit,
+        }
     }
 
     async fn output(command: &str) -> Ended {
@@ -192,21 +236,32 @@ mod tests {
     fn survivors(mark: &str) -> usize {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
-        lines.filter(|line| line.replace('\0', " ").starts_with(&format!("sleep {mark}"))).count()
+        lines
+            .filter(|line| line.replace('\0', " ").starts_with(&format!("sleep {mark}")))
+            .count()
     }
 
     #[tokio::test]
     async fn a_command_gives_its_output_and_status() {
         let ended = output("echo out; echo err >&2; exit 3").await;
-        assert_eq!((ended.stdout.text.as_str(), ended.stderr.text.as_str()), ("out\n", "err\n"));
+        assert_eq!(
+            (ended.stdout.text.as_str(), ended.stderr.text.as_str()),
+            ("out\n", "err\n")
+        );
         assert_eq!((ended.exit, ended.timed_out), (Some(3), false));
-        assert_eq!(output("-x").await.exit, Some(127), "a command that begins with a dash is no option");
+        assert_eq!(
+            output("-x").await.exit,
+            Some(127),
+            "a command that begins with a dash is no option"
+        );
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_pipeline_does_not_survive_its_time_limit() {
-        let ended = run(launch("echo begun; sleep 40.17 | cat", Duration::from_millis(300))).await.unwrap();
+        let ended = run(launch("echo begun; sleep 40.17 | cat", Duration::from_millis(300)))
+            .await
+            .unwrap();
         assert!(ended.timed_out);
         assert_eq!(ended.exit, None);
         assert_eq!(ended.stdout.text, "begun\n", "what it printed stays as evidence");
@@ -257,7 +312,10 @@ mod tests {
             ("BASH_FUNC_ls%%", "() { rm x; }"),
         ];
         let passed = environment(given.map(|(name, value)| (name.into(), value.into())));
-        let names: Vec<_> = passed.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        let names: Vec<_> = passed
+            .iter()
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .collect();
         assert_eq!(names.first().map(String::as_str), Some("PATH"));
         assert_eq!(names.len(), 1 + NON_INTERACTIVE.len(), "{names:?}");
     }

@@ -1,1 +1,50 @@
-//! R7, the Goal Gradient Solver: a controller with a loss and its gradient.
+//! R7, the Goal Gradient Solver: a controller with a loss and its gradient (design §12–§14).
+//!
+//! It reads how far a result is from its goal, how wrong the approach was and what it cost, and answers with the kind of
+//! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
+//! (verdicts to numbers), [`loss`], [`table`] (numbers to a decision), [`control`] (from round to round), then what artoo
+//! makes of a decision: [`blocked`], [`megrams`], [`words`], and the role itself in [`actor`].
+//!
+//! It knows no model, no tool, no store and no clock. The numeric part stands on its own:
+//!
+//! ```
+//! use artoo_ggs::{Control, Move, Observation, Params};
+//! use artoo_protocol::message::Directive;
+//! use artoo_protocol::{Millis, Unit01};
+//!
+//! let params = Params::default();
+//! let mut control = Control::default();
+//! let mut seen = Observation {
+//!     d: Unit01::clamped(0.8),
+//!     p: Unit01::clamped(0.9),
+//!     elapsed: Millis(10_000),
+//!     rejected: false,
+//!     veto: None,
+//!     advice: None,
+//! };
+//! // Far off, wrong approach, no trend yet: escape.
+//! assert_eq!(control.observe(&params, seen).decision, Move::Direct(Directive::BreakSymmetry));
+//! // Close enough: stop.
+//! seen.d = Unit01::clamped(0.1);
+//! assert_eq!(control.observe(&params, seen).decision, Move::Succeed);
+//! ```
+
+pub mod actor;
+pub mod blocked;
+pub mod control;
+pub mod lines;
+pub mod loss;
+pub mod megrams;
+pub mod params;
+pub mod signals;
+pub mod table;
+mod task;
+pub mod words;
+
+pub use actor::{Controller, Effect};
+pub use control::{Control, Move, Observation, Round};
+pub use lines::{BadInput, BadLine, Stepper, decide_line};
+pub use params::{Gradient, Params};
+pub use signals::Tally;
+pub use table::{Bands, Cell, Choice, Row, cascade, decide, quantise, table};
+pub use task::WORDING_WAIT;

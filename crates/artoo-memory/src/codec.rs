@@ -12,18 +12,22 @@ pub fn encode(megram: &Megram) -> Option<Vec<u8>> {
     let mut text = serde_json::to_string(megram).ok()?;
     let crc = crc32c::crc32c(text.as_bytes());
     text.pop().filter(|last| *last == '}')?;
-    text.push_str(&format!(",\"crc\":\"{crc:08x}\"}}"));
+    text.push_str(&seal(crc));
     Some(text.into_bytes())
 }
 
 /// Reads the stored form; `None` where the checksum is wrong or missing, or the content is no Megram.
 pub fn decode(bytes: &[u8]) -> Option<Megram> {
-    let (body, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?;
+    let (body, found) = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?;
     let crc = crc32c::crc32c_append(crc32c::crc32c(body), b"}");
-    if seal != format!(",\"crc\":\"{crc:08x}\"}}").as_bytes() {
+    if found != seal(crc).as_bytes() {
         return None;
     }
     serde_json::from_slice(bytes).ok()
+}
+
+fn seal(crc: u32) -> String {
+    format!(",\"crc\":\"{crc:08x}\"}}")
 }
 
 #[cfg(test)]

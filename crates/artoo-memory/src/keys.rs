@@ -68,7 +68,7 @@ pub fn escape(part: &str) -> String {
         if c == '|' || c == '%' || c.is_control() {
             let mut buffer = [0; 4];
             for byte in c.encode_utf8(&mut buffer).bytes() {
-                escaped.push_str(&format!("%{byte:02X}"));
+                escaped.extend(["%", &format!("{byte:02X}")]);
             }
         } else {
             escaped.push(c);
@@ -102,7 +102,10 @@ mod tests {
     fn keys_follow_the_schema() {
         let id = MegramId::new("7f");
         assert_eq!(record(&id), "m|7f");
-        assert_eq!(tag("tool:shell", "path:/a|b%\n", &id), "x|tool:shell|path:/a%7Cb%25%0A|7f");
+        assert_eq!(
+            tag("tool:shell", "path:/a|b%\n", &id),
+            "x|tool:shell|path:/a%7Cb%25%0A|7f"
+        );
         assert_eq!(level(Level::C, &id), "l|C|7f");
         assert_eq!(recalled(&id), "r|7f");
         assert_eq!(id_of(b"x|a|b|7f"), Some(id));

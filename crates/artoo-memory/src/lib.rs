@@ -1,3 +1,23 @@
-//! R5: Megrams, decaying potentials and a LevelDB store that does not lose data.
+//! R5: Megrams, decaying potentials and a LevelDB store that does not lose data (design §15).
+//!
+//! - [`MemoryActor`] is the role: pure, on the bus.
+//! - [`Memory`] is the service behind it, on a thread of its own.
+//! - [`records`] and [`recall`] are what it does there, [`potentials`] the mathematics, [`kv`] the stores below.
+//!
+//! Knows nothing of other roles' prompts: it answers with data, and the planner words it.
 
+pub mod actor;
+pub mod codec;
+pub mod keys;
 pub mod kv;
+pub mod memory;
+pub mod potentials;
+pub mod recall;
+pub mod records;
+#[cfg(test)]
+mod testing;
+mod worker;
+
+pub use actor::MemoryActor;
+pub use memory::{Memory, Warn};
+pub use records::Records;

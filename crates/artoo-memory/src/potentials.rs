@@ -35,7 +35,11 @@ pub fn potentials<'a>(megrams: impl IntoIterator<Item = &'a Megram>, now: Timest
         attention += energy;
         decision += megram.sigma.get() * energy;
     }
-    Potentials { attention: finite(attention), decision: finite(decision), action: action(attention, decision) }
+    Potentials {
+        attention: finite(attention),
+        decision: finite(decision),
+        action: action(attention, decision),
+    }
 }
 
 /// What one memory adds to the attention of its group at `now`, from 0 to 1. A memory from the future has not faded.
@@ -60,7 +64,10 @@ pub fn action(attention: f64, decision: f64) -> MemoryAction {
 /// The memories of a group that still count: neither replaced by another record nor consolidated into a living rule.
 pub fn living(group: Vec<Megram>) -> Vec<Megram> {
     let replaced: HashSet<MegramId> = group.iter().filter_map(|megram| megram.supersedes.clone()).collect();
-    let mut left: Vec<Megram> = group.into_iter().filter(|megram| !replaced.contains(&megram.id)).collect();
+    let mut left: Vec<Megram> = group
+        .into_iter()
+        .filter(|megram| !replaced.contains(&megram.id))
+        .collect();
     let consolidated: HashSet<MegramId> = left.iter().flat_map(|megram| megram.sources.iter().cloned()).collect();
     left.retain(|megram| !consolidated.contains(&megram.id));
     left
@@ -114,7 +121,10 @@ mod tests {
         assert_eq!(week.action, MemoryAction::Caution);
         let mut timeless = trauma;
         timeless.k = DecayPerDay::ZERO;
-        assert!(close(potentials([&timeless], now(99_999), Later::CountsAsNew).decision, -0.95));
+        assert!(close(
+            potentials([&timeless], now(99_999), Later::CountsAsNew).decision,
+            -0.95
+        ));
     }
 
     #[test]

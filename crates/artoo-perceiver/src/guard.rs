@@ -9,6 +9,7 @@ use artoo_protocol::message::UserInput;
 const DIRECT_CHARS: usize = 200;
 
 /// Beginnings of words that speak of time, files, the machine, the world or an action: such input goes through the pipeline.
+#[rustfmt::skip] // a table, not one word a line
 const NEEDS_WORK: &[&str] = &[
     // time and what changes with it
     "time", "date", "day", "today", "tonight", "tomorrow", "yesterday", "hour", "minute", "week", "month", "year",
@@ -17,8 +18,9 @@ const NEEDS_WORK: &[&str] = &[
     "disk", "disc", "drive", "space", "storage", "file", "folder", "director", "path", "document", "photo", "image",
     "picture", "video", "music", "download", "desktop", "log", "code", "repo", "git", "branch", "commit",
     // the machine
-    "process", "program", "app", "port", "cpu", "ram", "memory", "battery", "network", "wifi", "internet", "ip", "host",
-    "user", "version", "install", "system", "machine", "computer", "screen", "window", "docker", "server", "service",
+    "process", "program", "app", "port", "cpu", "ram", "memory", "battery", "network", "wifi", "internet", "ip",
+    "host", "user", "version", "install", "system", "machine", "computer", "screen", "window", "docker", "server",
+    "service",
     // the world
     "mail", "message", "calendar", "event", "remind", "schedule", "url", "http", "web", "site", "page",
     // earlier work
@@ -26,8 +28,9 @@ const NEEDS_WORK: &[&str] = &[
     "remember", "recall", "forget", "translat", "result",
     // actions
     "delet", "remov", "kill", "stop", "start", "restart", "send", "open", "clos", "run", "execut", "creat", "mak",
-    "writ", "sav", "find", "search", "look", "list", "count", "show", "print", "read", "copy", "mov", "renam", "chang",
-    "edit", "fix", "updat", "check", "test", "build", "compil", "convert", "calculat", "sort", "clean", "mount",
+    "writ", "sav", "find", "search", "look", "list", "count", "show", "print", "read", "copy", "mov", "renam",
+    "chang", "edit", "fix", "updat", "check", "test", "build", "compil", "convert", "calculat", "sort", "clean",
+    "mount",
     // German, French, Spanish
     "zeit", "uhr", "heute", "datei", "ordner", "platte", "prozess", "nochmal", "wieder", "lösch", "heure", "fichier",
     "dossier", "disque", "processus", "encore", "supprim", "hora", "hoy", "archivo", "carpeta", "disco", "proceso",
@@ -35,15 +38,16 @@ const NEEDS_WORK: &[&str] = &[
 ];
 
 /// The same for scripts without spaces between words, and for Russian and Arabic: found anywhere.
+#[rustfmt::skip] // a table, not one word a line
 const NEEDS_WORK_ANYWHERE: &[&str] = &[
-    "时", "點", "点", "天", "日", "月", "年", "今", "现在", "文件", "檔", "档", "夹", "盘", "硬碟", "空间", "进程", "端口",
-    "内存", "再", "重", "删", "杀", "找", "搜", "写", "打开", "运行", "下载", "ファイル", "フォルダ", "ディスク", "プロセス",
-    "もう一度", "消", "探", "開", "書", "시간", "오늘", "파일", "폴더", "디스크", "다시", "врем", "час", "сегодня", "файл",
-    "папк", "диск", "процесс", "снова", "ещё раз", "удал", "الوقت", "الساعة", "اليوم", "ملف", "مجلد", "القرص", "مرة أخرى",
-    "احذف",
+    "时", "點", "点", "天", "日", "月", "年", "今", "现在", "文件", "檔", "档", "夹", "盘", "硬碟", "空间", "进程", "端口", "内存", "再", "重",
+    "删", "杀", "找", "搜", "写", "打开", "运行", "下载", "ファイル", "フォルダ", "ディスク", "プロセス", "もう一度", "消", "探", "開", "書", "시간", "오늘",
+    "파일", "폴더", "디스크", "다시", "врем", "час", "сегодня", "файл", "папк", "диск", "процесс", "снова", "ещё раз", "удал",
+    "الوقت", "الساعة", "اليوم", "ملف", "مجلد", "القرص", "مرة أخرى", "احذف",
 ];
 
 /// Words of which a mere reaction to the last turn consists.
+#[rustfmt::skip] // a table, not one word a line
 const REACTION_WORDS: &[&str] = &[
     "a", "again", "and", "as", "better", "but", "change", "correct", "do", "don", "different", "differently", "fix",
     "instead", "is", "it", "less", "longer", "make", "more", "no", "not", "now", "off", "ok", "once", "one", "please",
@@ -52,10 +56,11 @@ const REACTION_WORDS: &[&str] = &[
 ];
 
 /// The same in scripts that are compared whole.
+#[rustfmt::skip] // a table, not one word a line
 const REACTIONS: &[&str] = &[
-    "不对", "不對", "错了", "錯了", "再来一次", "再來一次", "重做", "再试一次", "用中文", "用英文", "短一点", "长一点", "違う",
-    "もう一度", "もっと短く", "다시", "틀렸어", "снова", "ещё раз", "неправильно", "короче", "خطأ", "مرة أخرى", "falsch",
-    "nochmal", "kürzer", "auf deutsch", "encore", "plus court", "otra vez", "mal",
+    "不对", "不對", "错了", "錯了", "再来一次", "再來一次", "重做", "再试一次", "用中文", "用英文", "短一点", "长一点", "違う", "もう一度", "もっと短く", "다시",
+    "틀렸어", "снова", "ещё раз", "неправильно", "короче", "خطأ", "مرة أخرى", "falsch", "nochmal", "kürzer",
+    "auf deutsch", "encore", "plus court", "otra vez", "mal",
 ];
 
 /// Whether input may be answered without a task: short, no number, no path, nothing of [`NEEDS_WORK`], and no word that
@@ -108,23 +113,32 @@ pub fn stated_scope(raw: &str, scope: &str) -> Option<String> {
         .any(|(at, found)| {
             let (before, rest) = raw.split_at(at);
             let after = rest.get(found.len()..).unwrap_or_default();
-            !before.ends_with(part_of_path) && ends_here(after)
+            !before.ends_with(part_of_path) && ends_here(scope, after)
         })
         .then(|| scope.to_owned())
 }
 
-fn ends_here(after: &str) -> bool {
-    // A closing slash or the full stop of the sentence is no continuation.
-    let after = after.strip_prefix(['/', '.', '?', '!']).unwrap_or(after);
-    !after.starts_with(part_of_path)
+fn ends_here(scope: &str, after: &str) -> bool {
+    let (slash, rest) = match after.strip_prefix('/') {
+        Some(rest) => (true, rest),
+        None => (scope.ends_with('/'), after),
+    };
+    if slash && rest.starts_with(char::is_alphanumeric) {
+        return false;
+    }
+    // The full stop of the sentence is no continuation.
+    let rest = rest.strip_prefix(['.', '?', '!']).unwrap_or(rest);
+    !rest.starts_with(part_of_path)
 }
 
+/// Scripts from U+2E80 on write no spaces, so what follows a path there may be the sentence going on.
 fn part_of_path(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '/' | '\\' | '.' | '_' | '-' | '~' | '*' | '$' | '%')
+    c.is_alphanumeric() && c < '\u{2e80}' || matches!(c, '/' | '\\' | '.' | '_' | '-' | '~' | '*' | '$' | '%')
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -153,13 +167,35 @@ mod tests {
     #[test]
     fn chat_that_needs_a_tool_is_never_answered_directly() {
         for text in [
-            "What time is it?", "how much disk is left", "kill what runs on port 80", "do it again", "what's 17*23",
-            "is docker up", "read notes.txt", "现在几点", "硬盘还剩多少", "сколько времени", "كم الساعة", "wie spät ist es, welche Uhrzeit",
-            "who is logged in", "ping localhost:http", "what did I ask last",
+            "What time is it?",
+            "how much disk is left",
+            "kill what runs on port 80",
+            "do it again",
+            "what's 17*23",
+            "is docker up",
+            "read notes.txt",
+            "现在几点",
+            "硬盘还剩多少",
+            "сколько времени",
+            "كم الساعة",
+            "wie spät ist es, welche Uhrzeit",
+            "who is logged in",
+            "ping localhost:http",
+            "what did I ask last",
         ] {
             assert!(!may_answer_directly(&input(text, false)), "{text}");
         }
-        for text in ["Hello", "hi there!", "What can you do?", "who are you?", "Thank you", "你好", "Bonjour !", "مرحبا", "👋"] {
+        for text in [
+            "Hello",
+            "hi there!",
+            "What can you do?",
+            "who are you?",
+            "Thank you",
+            "你好",
+            "Bonjour !",
+            "مرحبا",
+            "👋",
+        ] {
             assert!(may_answer_directly(&input(text, false)), "{text}");
         }
         assert!(!may_answer_directly(&input("in Chinese", true)));
@@ -169,11 +205,25 @@ mod tests {
 
     #[test]
     fn reactions_are_known_only_after_a_turn() {
-        for text in ["wrong", "it", "Do it again!", "in Chinese", "shorter", "that's not right", "不对", "再来一次"] {
+        for text in [
+            "wrong",
+            "it",
+            "Do it again!",
+            "in Chinese",
+            "shorter",
+            "that's not right",
+            "不对",
+            "再来一次",
+        ] {
             assert!(is_reaction(&input(text, true)), "{text}");
             assert!(!is_reaction(&input(text, false)), "{text}");
         }
-        for text in ["delete it from my mailbox", "open the report", "in the folder docs", "…"] {
+        for text in [
+            "delete it from my mailbox",
+            "open the report",
+            "in the folder docs",
+            "…",
+        ] {
             assert!(!is_reaction(&input(text, true)), "{text}");
         }
     }
@@ -185,6 +235,9 @@ mod tests {
             ("tidy ~/Downloads/.", "~/Downloads", true),
             ("tidy '/srv/my data' now", "/srv/my data", true),
             ("整理~/下载里的文件", "~/下载", true),
+            ("整理~/下载里的文件", "~/", false),
+            ("list /home/müller", "/home/m", false),
+            ("list /home/me/.ssh", "/home/me", false),
             ("tidy ~/Downloads", "~", false),
             ("list /home/me", "/", false),
             ("list /home/me", "/home", false),

@@ -2,6 +2,8 @@
 //!
 //! Owns the words and their bounds. Decides nothing: what an answer may lead to is settled in `actor` and `guard`.
 
+use std::fmt::Write as _;
+
 use artoo_protocol::message::{ClarificationRequest, UserInput};
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
 use artoo_protocol::prompt::{PromptError, fill, section};
@@ -109,11 +111,11 @@ fn clarifications(rounds: &[Round], may_ask: bool) -> String {
     let mut text = String::new();
     for round in rounds {
         for question in &round.request.questions {
-            text.push_str(&format!("question: {question}\n"));
+            let _ = writeln!(text, "question: {question}");
         }
         let answer = round.answer.as_deref().unwrap_or_default().trim();
         let answer = if answer.is_empty() { "(empty)" } else { answer };
-        text.push_str(&format!("answer: {}\n", head_tail(answer, ANSWER_CHARS)));
+        let _ = writeln!(text, "answer: {}", head_tail(answer, ANSWER_CHARS));
     }
     if !rounds.is_empty() && !may_ask {
         text.push_str("No further question is possible: \"clarify\" must be [].\n");

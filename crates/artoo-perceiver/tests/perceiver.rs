@@ -1,5 +1,12 @@
 //! R1's contract: what each input and each answer of the model leads to.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, reason = "test code")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
 
 use artoo_perceiver::{Config, Effect, Perceiver, Prompts, schema};
 use artoo_protocol::actor::{Actor, Answer, Event};
@@ -53,6 +60,7 @@ fn input(text: &str) -> UserInput {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "answers are results")]
 fn structured(value: Value) -> Result<ModelReply, ModelError> {
     Ok(ModelReply {
         content: ModelContent::Structured { value },
@@ -116,13 +124,22 @@ fn words_become_a_task_with_the_run_s_id() {
 
 #[test]
 fn a_model_cannot_invent_permission() {
-    let spec = spec(outcome(input("list /home/me"), json!({"intent": "List /home/me", "scope": "/"})));
+    let spec = spec(outcome(
+        input("list /home/me"),
+        json!({"intent": "List /home/me", "scope": "/"}),
+    ));
     assert_eq!(spec.constraints.scope, None);
 }
 
 #[test]
 fn the_committed_task_is_never_empty() {
-    for value in [json!({}), json!({"intent": " "}), json!({"intent": null, "slug": null}), json!([1]), json!("x")] {
+    for value in [
+        json!({}),
+        json!({"intent": " "}),
+        json!({"intent": null, "slug": null}),
+        json!([1]),
+        json!("x"),
+    ] {
         let spec = spec(outcome(input("  数一数文件 "), value));
         assert_eq!(spec.intent, "数一数文件");
         assert_eq!(spec.raw_input, "  数一数文件 ");
@@ -150,7 +167,10 @@ fn questions_end_after_two_rounds() {
             ..reply.clone()
         };
         assert!(r1.step(now(), said(stale)).is_empty());
-        assert!(matches!(one(r1.step(now(), said(reply.clone()))), Effect::CallModel { .. }));
+        assert!(matches!(
+            one(r1.step(now(), said(reply.clone()))),
+            Effect::CallModel { .. }
+        ));
         assert!(r1.step(now(), said(reply)).is_empty(), "an answer counts once");
     }
     let spec = spec(one(r1.step(now(), answer(2, structured(asks)))));
@@ -171,7 +191,10 @@ fn an_empty_answer_means_go_on() {
             text: "  ".into(),
         }),
     );
-    assert!(matches!(one(r1.step(now(), answer(1, structured(asks)))), Effect::Commit(_)));
+    assert!(matches!(
+        one(r1.step(now(), answer(1, structured(asks)))),
+        Effect::Commit(_)
+    ));
 }
 
 #[test]
@@ -207,16 +230,34 @@ fn only_plain_chat_is_answered_directly() {
     assert_eq!(reply.task_id.as_str(), "greeting_0a1b2c3d");
     assert_eq!(reply.answer, "Hello! What shall I do?");
     for text in ["what time is it", "how much disk is left", "kill what runs on port 80"] {
-        assert!(matches!(outcome(input(text), value.clone()), Effect::Commit(_)), "{text}");
+        assert!(
+            matches!(outcome(input(text), value.clone()), Effect::Commit(_)),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn a_model_that_fails_ends_the_task_with_its_own_sentence() {
     for (error, cause) in [
-        (ModelError::Unreachable { message: "no route".into() }, Cause::NoModel),
-        (ModelError::NotUnderstood { message: "I know: find, count".into() }, Cause::NoModel),
-        (ModelError::Unreadable { message: "no JSON".into() }, Cause::PlanningFailed),
+        (
+            ModelError::Unreachable {
+                message: "no route".into(),
+            },
+            Cause::NoModel,
+        ),
+        (
+            ModelError::NotUnderstood {
+                message: "I know: find, count".into(),
+            },
+            Cause::NoModel,
+        ),
+        (
+            ModelError::Unreadable {
+                message: "no JSON".into(),
+            },
+            Cause::PlanningFailed,
+        ),
     ] {
         let mut r1 = perceiver();
         let _ = r1.step(now(), said(input("count files")));
@@ -230,7 +271,10 @@ fn a_model_that_fails_ends_the_task_with_its_own_sentence() {
 
 #[test]
 fn empty_input_and_plain_prose_end_honestly() {
-    assert!(matches!(one(perceiver().step(now(), said(input(" \n")))), Effect::Fail(_)));
+    assert!(matches!(
+        one(perceiver().step(now(), said(input(" \n")))),
+        Effect::Fail(_)
+    ));
     let mut r1 = perceiver();
     let _ = r1.step(now(), said(input("count files")));
     let prose = structured(Value::Null).map(|reply| ModelReply {
@@ -280,7 +324,10 @@ fn prompts_show_what_is_needed() {
         )));
         insta::assert_snapshot!(format!("after_round_{round}"), shown);
     }
-    insta::assert_snapshot!("first", user_part(one(perceiver().step(now(), said(input("count the files"))))));
+    insta::assert_snapshot!(
+        "first",
+        user_part(one(perceiver().step(now(), said(input("count the files")))))
+    );
     insta::assert_snapshot!("system", Prompts::default().system_text().unwrap());
     insta::assert_json_snapshot!("schema", schema());
 }
@@ -305,7 +352,15 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just(json!(["q?", 3, null])),
     ];
     proptest::collection::vec((0..7_usize, leaf), 0..7).prop_map(|fields| {
-        let names = ["slug", "intent", "scope", "deadline", "clarify", "direct_answer", "other"];
+        let names = [
+            "slug",
+            "intent",
+            "scope",
+            "deadline",
+            "clarify",
+            "direct_answer",
+            "other",
+        ];
         Value::Object(fields.into_iter().map(|(at, v)| (names[at].to_owned(), v)).collect())
     })
 }

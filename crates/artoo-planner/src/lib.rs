@@ -1,1 +1,61 @@
-//! R2: plans that can be checked, and their dispatch.
+//! R2, the Planner: plans whose success can be checked, and their dispatch, group by group (design §6).
+//!
+//! Owns how memory becomes constraints, what a model's plan must satisfy before any of it runs, and the order of
+//! dispatch. Computes no loss and chooses no directive (R7), runs no tool (R3), judges no result (R4a, R4b), writes no
+//! memory.
+
+mod actor;
+mod calibration;
+mod dispatch;
+mod parse;
+mod partial;
+mod prompt;
+mod task;
+mod validate;
+mod words;
+
+pub use actor::{Effect, Planner};
+pub use calibration::{Calibration, calibrate};
+pub use partial::partial_result_schema;
+pub use prompt::{Prompts, plan_schema};
+pub use words::intent_space;
+
+use artoo_protocol::tool::ToolSpec;
+use artoo_protocol::units::{LocalZone, Millis};
+
+/// What R2 is built with.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The user's time zone, for what "today" means.
+    pub zone: LocalZone,
+    /// The tools that R3 has.
+    pub tools: Vec<ToolSpec>,
+    /// Bounds.
+    pub limits: Limits,
+    /// The fixed texts.
+    pub prompts: Prompts,
+}
+
+/// Bounds of planning and dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most subtasks of one plan.
+    pub subtasks: usize,
+    /// Most subtasks of a group that run at once; at least one always does.
+    pub parallel: usize,
+    /// How often a plan that was rejected is made anew.
+    pub regenerations: u32,
+    /// How long memory may take before planning goes on without it.
+    pub memory_wait: Millis,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            subtasks: 1_000,
+            parallel: 8,
+            regenerations: 2,
+            memory_wait: Millis::from_seconds(2),
+        }
+    }
+}

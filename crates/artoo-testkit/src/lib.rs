@@ -4,6 +4,7 @@
 //! Knows no runtime and no clock; production code never depends on it.
 
 pub mod scripted;
+pub mod server;
 pub mod world;
 
 pub use scripted::{Scripted, structured, text_reply, tool_reply};

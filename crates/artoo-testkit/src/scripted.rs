@@ -1,7 +1,9 @@
 //! A language model that answers from a script: each request takes the first rule that fits it.
 
 use artoo_protocol::Millis;
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall, Usage};
+use artoo_protocol::model::{
+    AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall, Usage,
+};
 use artoo_protocol::ports::LanguageModel;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -17,7 +19,10 @@ pub struct Scripted {
 impl Scripted {
     /// Adds a rule.
     #[must_use]
-    pub fn rule(mut self, rule: impl Fn(&ModelRequest) -> Option<Result<ModelReply, ModelError>> + Send + Sync + 'static) -> Self {
+    pub fn rule(
+        mut self,
+        rule: impl Fn(&ModelRequest) -> Option<Result<ModelReply, ModelError>> + Send + Sync + 'static,
+    ) -> Self {
         self.rules.push(Box::new(rule));
         self
     }
@@ -34,7 +39,9 @@ impl Scripted {
     /// What the script says, or [`ModelError::Unusable`] when no rule fits.
     pub fn answer(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         self.rules.iter().find_map(|rule| rule(request)).unwrap_or_else(|| {
-            Err(ModelError::Unusable { message: format!("the script has no rule for a `{}` request", form_name(request)) })
+            Err(ModelError::Unusable {
+                message: format!("the script has no rule for a `{}` request", form_name(request)),
+            })
         })
     }
 }
@@ -69,7 +76,11 @@ pub fn user_text(request: &ModelRequest) -> &str {
 
 /// How many tool results the conversation holds.
 pub fn tool_results(request: &ModelRequest) -> usize {
-    request.messages.iter().filter(|message| matches!(message, ChatMessage::Tool { .. })).count()
+    request
+        .messages
+        .iter()
+        .filter(|message| matches!(message, ChatMessage::Tool { .. }))
+        .count()
 }
 
 /// A structured answer.
@@ -84,10 +95,27 @@ pub fn text_reply(text: &str) -> ModelReply {
 
 /// An answer with one tool call.
 pub fn tool_reply(name: &str, arguments: Value) -> ModelReply {
-    reply(ModelContent::ToolCalls { text: None, calls: vec![ModelToolCall { id: "call-1".into(), name: name.into(), arguments }] })
+    reply(ModelContent::ToolCalls {
+        text: None,
+        calls: vec![ModelToolCall {
+            id: "call-1".into(),
+            name: name.into(),
+            arguments,
+        }],
+    })
 }
 
 fn reply(content: ModelContent) -> ModelReply {
-    let usage = Usage { input_tokens: 100, output_tokens: 10, cached_tokens: 0, requests: 1 };
-    ModelReply { content, model: "scripted".into(), usage, elapsed_ms: Millis(0) }
+    let usage = Usage {
+        input_tokens: 100,
+        output_tokens: 10,
+        cached_tokens: 0,
+        requests: 1,
+    };
+    ModelReply {
+        content,
+        model: "scripted".into(),
+        usage,
+        elapsed_ms: Millis(0),
+    }
 }

@@ -24,7 +24,10 @@ pub struct Reply<T> {
 impl<T> Reply<T> {
     /// At once.
     pub const fn now(value: T) -> Self {
-        Self { after: Millis(0), value }
+        Self {
+            after: Millis(0),
+            value,
+        }
     }
 }
 
@@ -89,7 +92,14 @@ pub struct World<S> {
 impl<S: Surroundings> World<S> {
     /// An empty world at `now`.
     pub fn new(now: Timestamp, surroundings: S) -> Self {
-        Self { surroundings, log: Vec::new(), now, roles: Vec::new(), queue: BTreeMap::new(), order: 0 }
+        Self {
+            surroundings,
+            log: Vec::new(),
+            now,
+            roles: Vec::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+        }
     }
 
     /// Adds a role.
@@ -127,19 +137,28 @@ impl<S: Surroundings> World<S> {
 
     /// Takes the next event; `false` when there is none.
     fn advance(&mut self) -> bool {
-        let wake = self.roles.iter().enumerate().filter_map(|(index, role)| role.deadline().map(|at| (at, index))).min();
+        let wake = self
+            .roles
+            .iter()
+            .enumerate()
+            .filter_map(|(index, role)| role.deadline().map(|at| (at, index)))
+            .min();
         let due = self.queue.first_key_value().map(|((at, _), _)| *at);
         match (due, wake) {
             (None, None) => return false,
             (Some(at), Some((deadline, index))) if deadline < at => self.wake(deadline, index),
             (None, Some((deadline, index))) => self.wake(deadline, index),
             (Some(_), _) => {
-                let Some(((at, _), due)) = self.queue.pop_first() else { return false };
+                let Some(((at, _), due)) = self.queue.pop_first() else {
+                    return false;
+                };
                 self.now = self.now.max(at);
                 match due {
                     Due::Say { from, message } => self.publish(from, message_task(&message), message),
                     Due::Deliver { role, event } => {
-                        let Some(index) = self.roles.iter().position(|r| r.role() == role) else { return true };
+                        let Some(index) = self.roles.iter().position(|r| r.role() == role) else {
+                            return true;
+                        };
                         self.step(index, event);
                     }
                 }
@@ -193,7 +212,13 @@ impl<S: Surroundings> World<S> {
     }
 
     fn answer(&mut self, role: Role, task_id: TaskId, call: CallId, after: Millis, answer: Answer) {
-        self.enqueue(after, Due::Deliver { role, event: Event::Answer { task_id, call, answer } });
+        self.enqueue(
+            after,
+            Due::Deliver {
+                role,
+                event: Event::Answer { task_id, call, answer },
+            },
+        );
     }
 
     fn enqueue(&mut self, after: Millis, due: Due) {
@@ -202,20 +227,43 @@ impl<S: Surroundings> World<S> {
     }
 
     fn publish(&mut self, from: Role, task_id: Option<TaskId>, message: Message) {
-        let Some(route) = route(message.kind(), from) else { return };
+        let Some(route) = route(message.kind(), from) else {
+            return;
+        };
         let seq = self.log.len() as u64 + 1;
-        let envelope =
-            Envelope { id: EnvelopeId::new(format!("e{seq}")), seq, task_id, timestamp: self.now, from, to: route.to, payload: message };
+        let envelope = Envelope {
+            id: EnvelopeId::new(format!("e{seq}")),
+            seq,
+            task_id,
+            timestamp: self.now,
+            from,
+            to: route.to,
+            payload: message,
+        };
         if matches!(envelope.payload, Message::FinalResult(_) | Message::TaskAborted(_)) {
             self.drop_answers(envelope.task_id.as_ref());
         }
         if route.to == Role::User
             && let Some(reply) = self.surroundings.person(&envelope.payload)
         {
-            self.enqueue(reply.after, Due::Say { from: Role::User, message: reply.value });
+            self.enqueue(
+                reply.after,
+                Due::Say {
+                    from: Role::User,
+                    message: reply.value,
+                },
+            );
         }
         for &role in std::iter::once(&route.to).chain(route.copies) {
-            self.enqueue(Millis(0), Due::Deliver { role, event: Event::Message { envelope: envelope.clone() } });
+            self.enqueue(
+                Millis(0),
+                Due::Deliver {
+                    role,
+                    event: Event::Message {
+                        envelope: envelope.clone(),
+                    },
+                },
+            );
         }
         self.log.push(envelope);
     }
@@ -237,6 +285,8 @@ fn message_task(message: &Message) -> Option<TaskId> {
         Message::ConfirmationAnswer(m) => Some(m.task_id.clone()),
         Message::TaskAborted(m) => Some(m.task_id.clone()),
         Message::BudgetReached(m) => Some(m.task_id.clone()),
-        other => serde_json::to_value(other).ok().and_then(|v| v.get("task_id")?.as_str().map(TaskId::new)),
+        other => serde_json::to_value(other)
+            .ok()
+            .and_then(|v| v.get("task_id")?.as_str().map(TaskId::new)),
     }
 }

@@ -1,5 +1,12 @@
 //! Rules of the tree that no compiler checks: who may depend on whom, what every file opens with, what is never cited.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, reason = "test code")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,21 +17,101 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// What each library may use from outside, besides `artoo-protocol`. A new name here is a decision: say why in the manifest.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("artoo-protocol", &["async-trait", "jiff", "serde", "serde_json", "thiserror", "unicode-segmentation", "uuid"]),
-    ("artoo-bus", &["async-trait", "regex", "rustix", "serde", "serde_json", "thiserror", "tokio", "uuid"]),
+    (
+        "artoo-protocol",
+        &[
+            "async-trait",
+            "jiff",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "unicode-segmentation",
+            "uuid",
+        ],
+    ),
+    (
+        "artoo-bus",
+        &[
+            "async-trait",
+            "regex",
+            "rustix",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "uuid",
+        ],
+    ),
     (
         "artoo-llm",
-        &["async-trait", "backon", "futures-util", "jsonschema", "llm_json", "regex", "reqwest", "rustls", "serde", "serde_json", "thiserror", "tokio"],
+        &[
+            "async-trait",
+            "backon",
+            "futures-util",
+            "jsonschema",
+            "llm_json",
+            "regex",
+            "reqwest",
+            "rustls",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+        ],
     ),
-    ("artoo-perceiver", &["regex", "serde", "serde_json", "thiserror", "unicode-segmentation"]),
-    ("artoo-planner", &["regex", "serde", "serde_json", "thiserror", "unicode-segmentation"]),
+    (
+        "artoo-perceiver",
+        &["regex", "serde", "serde_json", "thiserror", "unicode-segmentation"],
+    ),
+    (
+        "artoo-planner",
+        &["regex", "serde", "serde_json", "thiserror", "unicode-segmentation"],
+    ),
     (
         "artoo-executor",
-        &["async-trait", "brush-parser", "globset", "ignore", "process-wrap", "regex", "rustix", "serde", "serde_json", "tempfile", "thiserror", "tokio"],
+        &[
+            "async-trait",
+            "brush-parser",
+            "globset",
+            "ignore",
+            "process-wrap",
+            "regex",
+            "rustix",
+            "serde",
+            "serde_json",
+            "tempfile",
+            "thiserror",
+            "tokio",
+        ],
     ),
-    ("artoo-validators", &["async-trait", "regex", "serde", "serde_json", "sha2", "thiserror", "tokio"]),
+    (
+        "artoo-validators",
+        &[
+            "async-trait",
+            "regex",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+            "tokio",
+        ],
+    ),
     ("artoo-ggs", &["serde", "serde_json", "thiserror"]),
-    ("artoo-memory", &["async-trait", "crc32c", "rustix", "rusty-leveldb", "serde", "serde_json", "tempfile", "thiserror", "tokio", "uuid"]),
+    (
+        "artoo-memory",
+        &[
+            "async-trait",
+            "crc32c",
+            "rustix",
+            "rusty-leveldb",
+            "serde",
+            "serde_json",
+            "tempfile",
+            "thiserror",
+            "tokio",
+            "uuid",
+        ],
+    ),
     ("artoo-auditor", &["serde", "serde_json", "sha2", "thiserror"]),
 ];
 
@@ -65,7 +152,11 @@ fn libraries_depend_on_the_protocol_and_on_nothing_else_of_the_workspace() {
     let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
     for package in packages() {
         let Some(externals) = allowed.get(package.name.as_str()) else {
-            assert!(["artoo-cli", "artoo-testkit"].contains(&package.name.as_str()), "{} is not in the table", package.name);
+            assert!(
+                ["artoo-cli", "artoo-testkit"].contains(&package.name.as_str()),
+                "{} is not in the table",
+                package.name
+            );
             continue;
         };
         for (dependency, dev) in &package.dependencies {
@@ -96,13 +187,19 @@ fn the_map_in_the_architecture_page_is_up_to_date() {
     graph.push_str("```\n");
     let path = Path::new(ROOT).join("docs/architecture.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (start, end) = ("<!-- graph: written by UPDATE_DOCS=1 cargo test -p artoo-testkit --test tidy -->\n", "<!-- end of graph -->");
+    let (start, end) = (
+        "<!-- graph: written by UPDATE_DOCS=1 cargo test -p artoo-testkit --test tidy -->\n",
+        "<!-- end of graph -->",
+    );
     let (before, rest) = page.split_once(start).expect("the page has a place for the graph");
     let (stored, after) = rest.split_once(end).unwrap();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, format!("{before}{start}{graph}{end}{after}")).unwrap();
     } else {
-        assert_eq!(stored, graph, "docs/architecture.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-testkit --test tidy");
+        assert_eq!(
+            stored, graph,
+            "docs/architecture.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-testkit --test tidy"
+        );
     }
 }
 
@@ -134,7 +231,10 @@ fn every_source_file_says_what_it_is_and_can_be_read_in_one_sitting() {
             writeln!(complaints, "{} does not open with //!", path.display()).unwrap();
         }
         let in_src = path.components().any(|c| c.as_os_str() == "src");
-        let body = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+        let body = text
+            .lines()
+            .take_while(|line| !line.starts_with("#[cfg(test)]"))
+            .count();
         if in_src && body > 400 && !path.ends_with("tests.rs") {
             writeln!(complaints, "{} has {body} lines without its tests", path.display()).unwrap();
         }
@@ -145,13 +245,24 @@ fn every_source_file_says_what_it_is_and_can_be_read_in_one_sitting() {
 #[test]
 fn the_tree_stands_on_its_own() {
     // Assembled here so that this file does not find itself.
-    let outside = [["../", "shared"].concat(), ["LESSONS", ".md"].concat(), ["DECISIONS", ".md"].concat(), ["/work", "/"].concat()];
+    let outside = [
+        ["../", "shared"].concat(),
+        ["LESSONS", ".md"].concat(),
+        ["DECISIONS", ".md"].concat(),
+        ["/work", "/"].concat(),
+    ];
     let mut complaints = String::new();
     for path in tracked(&[".rs", ".md", ".toml", ".json", ".jsonl", "run", "justfile"]) {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
             if outside.iter().any(|needle| line.contains(needle.as_str())) {
-                writeln!(complaints, "{}:{} points outside the repository", path.display(), number + 1).unwrap();
+                writeln!(
+                    complaints,
+                    "{}:{} points outside the repository",
+                    path.display(),
+                    number + 1
+                )
+                .unwrap();
             }
         }
     }
@@ -168,7 +279,11 @@ fn sections_cited_in_the_code_exist() {
             if number.is_empty() {
                 continue; // written as a pattern, as in this test
             }
-            assert!(design.contains(&format!("## §{number} ")), "{} cites design §{number}, which does not exist", path.display());
+            assert!(
+                design.contains(&format!("## §{number} ")),
+                "{} cites design §{number}, which does not exist",
+                path.display()
+            );
         }
     }
 }

@@ -38,7 +38,10 @@ pub(crate) fn from_check(criterion: &Criterion, report: &CheckReport, class: Fai
         return pass(criterion, VerdictSource::Check, &report.evidence);
     }
     let evidence = if report.faulty {
-        format!("the check itself is faulty, which is no fault of the attempt: {}", report.evidence)
+        format!(
+            "the check itself is faulty, which is no fault of the attempt: {}",
+            report.evidence
+        )
     } else {
         report.evidence.clone()
     };
@@ -120,11 +123,8 @@ pub(crate) fn schema() -> Value {
 
 /// The criteria as a model is shown them: numbered, each on one line, wording unchanged but for line breaks.
 pub(crate) fn numbered(criteria: &[&Criterion]) -> String {
-    criteria
-        .iter()
-        .enumerate()
-        .map(|(at, c)| format!("{}. {}\n", at + 1, one_line(&c.criterion, usize::MAX)))
-        .collect()
+    let line = |(at, c): (usize, &&Criterion)| format!("{}. {}", at + 1, one_line(&c.criterion, usize::MAX));
+    criteria.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The numbers of the verifiable ones among them, such as `1, 3`.
@@ -231,7 +231,11 @@ fn positions(label: &Value, asked: &[&Criterion]) -> Vec<usize> {
     }
     let (number, rest) = split_number(&text);
     if let (Some(number), "") = (number, rest) {
-        return number.checked_sub(1).filter(|at| *at < asked.len()).into_iter().collect();
+        return number
+            .checked_sub(1)
+            .filter(|at| *at < asked.len())
+            .into_iter()
+            .collect();
     }
     let whole = matching(&|wording| normalised(wording) == normalised(&text));
     if !whole.is_empty() || number.is_none() {
@@ -250,10 +254,11 @@ fn split_number(text: &str) -> (Option<usize>, &str) {
 }
 
 fn normalised(text: &str) -> String {
+    const QUOTES: [char; 6] = ['"', '\'', '`', '“', '”', ' '];
     let lower = one_line(text, usize::MAX).to_lowercase();
     lower
-        .trim_matches(['"', '\'', '`', '“', '”', ' '])
-        .trim_end_matches(['.', ' '])
+        .trim_start_matches(QUOTES)
+        .trim_end_matches(|c| QUOTES.contains(&c) || c == '.')
         .to_owned()
 }
 
@@ -274,7 +279,10 @@ mod tests {
         let asked: Vec<_> = criteria.iter().collect();
         let read = read(&json!({ "verdicts": verdicts }), &asked, None);
         assert_eq!(read.len(), asked.len());
-        assert!(read.iter().zip(&asked).all(|(v, c)| v.criterion == c.criterion), "order and wording");
+        assert!(
+            read.iter().zip(&asked).all(|(v, c)| v.criterion == c.criterion),
+            "order and wording"
+        );
         read.iter().map(|v| v.verdict == Verdict::Pass).collect()
     }
 
@@ -284,18 +292,63 @@ mod tests {
         let f = |label: &str| json!({"criterion": label, "verdict": "fail"});
         let three = ["a.txt holds 5", "x > 5", "x < 5"];
         for (name, verdicts, expect) in [
-            ("in order", json!([p("a.txt holds 5".into()), p("x > 5".into()), p("x < 5".into())]), vec![true; 3]),
-            ("out of order", json!([p("x < 5".into()), p("a.txt holds 5".into())]), vec![true, false, true]),
-            ("numbers", json!([p("1".into()), p(2.into()), p("3.".into())]), vec![true; 3]),
-            ("numbered wording", json!([p("1. `A.txt holds  5`.".into()), p("2) x > 5".into())]), vec![true, true, false]),
-            ("words decide over numbers", json!([p("1. x < 5".into())]), vec![false, false, true]),
-            ("unknown", json!([p("something else".into()), p("2. something else".into()), p("9".into()), p("0".into())]), vec![false; 3]),
+            (
+                "in order",
+                json!([p("a.txt holds 5".into()), p("x > 5".into()), p("x < 5".into())]),
+                vec![true; 3],
+            ),
+            (
+                "out of order",
+                json!([p("x < 5".into()), p("a.txt holds 5".into())]),
+                vec![true, false, true],
+            ),
+            (
+                "numbers",
+                json!([p("1".into()), p(2.into()), p("3.".into())]),
+                vec![true; 3],
+            ),
+            (
+                "numbered wording",
+                json!([p("1. `A.txt holds  5`.".into()), p("2) x > 5".into())]),
+                vec![true, true, false],
+            ),
+            (
+                "words decide over numbers",
+                json!([p("1. x < 5".into())]),
+                vec![false, false, true],
+            ),
+            (
+                "unknown",
+                json!([
+                    p("something else".into()),
+                    p("2. something else".into()),
+                    p("9".into()),
+                    p("0".into())
+                ]),
+                vec![false; 3],
+            ),
             ("fewer", json!([p("x > 5".into())]), vec![false, true, false]),
-            ("contradiction", json!([p("x > 5".into()), f("x > 5"), p("x > 5".into())]), vec![false; 3]),
-            ("met: false", json!([{"criterion": "x > 5", "verdict": "pass", "met": false}]), vec![false; 3]),
-            ("another word", json!([{"criterion": "x > 5", "verdict": "probably"}]), vec![false; 3]),
+            (
+                "contradiction",
+                json!([p("x > 5".into()), f("x > 5"), p("x > 5".into())]),
+                vec![false; 3],
+            ),
+            (
+                "met: false",
+                json!([{"criterion": "x > 5", "verdict": "pass", "met": false}]),
+                vec![false; 3],
+            ),
+            (
+                "another word",
+                json!([{"criterion": "x > 5", "verdict": "probably"}]),
+                vec![false; 3],
+            ),
             ("no list", json!("pass"), vec![false; 3]),
-            ("junk", json!([null, 3, {"criterion": null, "verdict": "pass"}, {"verdict": "pass"}]), vec![false; 3]),
+            (
+                "junk",
+                json!([null, 3, {"criterion": null, "verdict": "pass"}, {"verdict": "pass"}]),
+                vec![false; 3],
+            ),
         ] {
             assert_eq!(passed(&verdicts, &three), expect, "{name}");
         }
@@ -321,7 +374,10 @@ mod tests {
         let answer = json!({"verdicts": [{"criterion": "x", "verdict": "fail", "failure_class": "logical"}]});
         let class = |over| read(&answer, &[&c], over).first().and_then(|v| v.failure_class);
         assert_eq!(class(None), Some(FailureClass::Logical));
-        assert_eq!(class(Some(FailureClass::Environmental)), Some(FailureClass::Environmental));
+        assert_eq!(
+            class(Some(FailureClass::Environmental)),
+            Some(FailureClass::Environmental)
+        );
     }
 
     #[test]

@@ -44,7 +44,10 @@ impl Variables {
                 at += 1;
             } else if c.is_ascii_alphanumeric() || c == '_' {
                 let rest = chars.get(at..).unwrap_or_default();
-                let token: String = rest.iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '_').collect();
+                let token: String = rest
+                    .iter()
+                    .take_while(|c| c.is_ascii_alphanumeric() || **c == '_')
+                    .collect();
                 at += token.len();
                 if !c.is_ascii_digit() {
                     self.variable(&token, chars.get(at..).unwrap_or_default());

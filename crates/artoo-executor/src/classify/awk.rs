@@ -14,6 +14,10 @@ pub fn only_reads(program: &str) -> bool {
     let Some(at) = program.find("print") else {
         return true;
     };
-    let after = program.get(at..).unwrap_or_default().replace(">=", "").replace("||", "");
+    let after = program
+        .get(at..)
+        .unwrap_or_default()
+        .replace(">=", "")
+        .replace("||", "");
     !after.contains('>') && !after.contains('|')
 }

@@ -9,30 +9,115 @@ use super::programs::{Offence, offending};
 use super::words::Arg;
 
 /// Options that let a reading subcommand write or run something.
-const NOT_READING: &[&str] = &["--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager"];
+const NOT_READING: &[&str] = &[
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--filters",
+    "--open-files-in-pager",
+];
 
 /// Subcommands that read, whatever else they are given.
 const READING: &[&str] = &[
-    "log", "show", "diff", "status", "shortlog", "whatchanged", "blame", "annotate", "rev-list", "rev-parse", "ls-files", "ls-tree",
-    "cat-file", "describe", "name-rev", "merge-base", "diff-tree", "diff-index", "diff-files", "for-each-ref", "count-objects",
-    "check-ignore", "version", "grep", "cherry", "show-ref", "show-branch", "range-diff", "var",
+    "log",
+    "show",
+    "diff",
+    "status",
+    "shortlog",
+    "whatchanged",
+    "blame",
+    "annotate",
+    "rev-list",
+    "rev-parse",
+    "ls-files",
+    "ls-tree",
+    "cat-file",
+    "describe",
+    "name-rev",
+    "merge-base",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "for-each-ref",
+    "count-objects",
+    "check-ignore",
+    "version",
+    "grep",
+    "cherry",
+    "show-ref",
+    "show-branch",
+    "range-diff",
+    "var",
 ];
 
 /// Subcommands that read in one of these forms: without arguments, or with these alone, or with one of these first.
 const LISTING: &[(&str, &[&str], &[&str])] = &[
-    ("branch", &["-a", "-r", "-v", "-vv", "-av", "-avv", "-rv", "--all", "--remotes", "--verbose", "--show-current"], &["--list", "-l"]),
+    (
+        "branch",
+        &[
+            "-a",
+            "-r",
+            "-v",
+            "-vv",
+            "-av",
+            "-avv",
+            "-rv",
+            "--all",
+            "--remotes",
+            "--verbose",
+            "--show-current",
+        ],
+        &["--list", "-l"],
+    ),
     ("tag", &[], &["--list", "-l", "-n"]),
     ("remote", &["-v", "--verbose"], &["get-url"]),
     ("stash", &["list", "show"], &[]),
     ("worktree", &["list"], &[]),
-    ("config", &["--list", "-l", "list"], &["--get", "--get-all", "--get-regexp", "get"]),
+    (
+        "config",
+        &["--list", "-l", "list"],
+        &["--get", "--get-all", "--get-regexp", "get"],
+    ),
     ("reflog", &[], &["show"]),
 ];
 
 /// Subcommands known to do more, with their class.
 const CHANGING: &[(EffectClass, &[&str])] = &[
-    (EffectClass::Destroy, &["clean", "reset", "checkout", "switch", "restore", "rm", "gc", "prune", "rebase", "filter-branch", "stash", "branch", "tag", "worktree"]),
-    (EffectClass::Modify, &["add", "commit", "merge", "init", "mv", "apply", "am", "cherry-pick", "revert", "notes", "config"]),
+    (
+        EffectClass::Destroy,
+        &[
+            "clean",
+            "reset",
+            "checkout",
+            "switch",
+            "restore",
+            "rm",
+            "gc",
+            "prune",
+            "rebase",
+            "filter-branch",
+            "stash",
+            "branch",
+            "tag",
+            "worktree",
+        ],
+    ),
+    (
+        EffectClass::Modify,
+        &[
+            "add",
+            "commit",
+            "merge",
+            "init",
+            "mv",
+            "apply",
+            "am",
+            "cherry-pick",
+            "revert",
+            "notes",
+            "config",
+        ],
+    ),
 ];
 
 pub(super) fn git(walk: &mut Walk, _name: &str, args: &[Arg]) {
@@ -42,7 +127,9 @@ pub(super) fn git(walk: &mut Walk, _name: &str, args: &[Arg]) {
             Some("--no-pager" | "--no-optional-locks" | "-P") => rest = after,
             Some("-C") if after.first().is_some_and(Arg::is_single) => rest = after.get(1..).unwrap_or_default(),
             Some("--version") => return,
-            Some(option) if option.starts_with('-') => return walk.unknown(format!("`git {option}` can do more than read")),
+            Some(option) if option.starts_with('-') => {
+                return walk.unknown(format!("`git {option}` can do more than read"));
+            }
             _ => break,
         }
     }
@@ -64,11 +151,18 @@ pub(super) fn git(walk: &mut Walk, _name: &str, args: &[Arg]) {
 
 fn reading(walk: &mut Walk, name: &str, args: &[Arg]) {
     // Only `git grep` takes a command behind `-O`; elsewhere it names a file to read.
-    let pager = name == "grep" && args.iter().any(|arg| arg.known().starts_with('-') && !arg.known().starts_with("--") && arg.known().contains('O'));
+    let pager = name == "grep"
+        && args
+            .iter()
+            .any(|arg| arg.known().starts_with('-') && !arg.known().starts_with("--") && arg.known().contains('O'));
     match offending(args, NOT_READING) {
         Offence::None if !pager => {}
-        Offence::Hidden => walk.unknown(format!("an argument of `git {name}` is known only when it runs, and could be an option")),
-        Offence::None | Offence::Option(_) => walk.unknown(format!("`git {name}` with these options can do more than read")),
+        Offence::Hidden => walk.unknown(format!(
+            "an argument of `git {name}` is known only when it runs, and could be an option"
+        )),
+        Offence::None | Offence::Option(_) => {
+            walk.unknown(format!("`git {name}` with these options can do more than read"));
+        }
     }
 }
 
@@ -84,10 +178,16 @@ fn lists(name: &str, args: &[Arg]) -> bool {
         return false;
     };
     if first.contains(&text) {
-        return rest.iter().all(|arg| !arg.may_hide_option() && !arg.known().starts_with('-'));
+        return rest
+            .iter()
+            .all(|arg| !arg.may_hide_option() && !arg.known().starts_with('-'));
     }
-    args.iter().all(|arg| arg.literal().is_some_and(|text| alone.contains(&text) || text.starts_with("--sort=") || text.starts_with("--format=")))
-        && alone.contains(&text)
-        || args.iter().all(|arg| arg.literal().is_some_and(|text| text.starts_with("--sort=") || text.starts_with("--format=")))
-            && matches!(name, "branch" | "tag")
+    args.iter().all(|arg| {
+        arg.literal()
+            .is_some_and(|text| alone.contains(&text) || text.starts_with("--sort=") || text.starts_with("--format="))
+    }) && alone.contains(&text)
+        || args.iter().all(|arg| {
+            arg.literal()
+                .is_some_and(|text| text.starts_with("--sort=") || text.starts_with("--format="))
+        }) && matches!(name, "branch" | "tag")
 }

@@ -9,11 +9,15 @@
 
 mod arithmetic;
 mod awk;
+mod compound;
+mod expansion;
 mod git;
 mod programs;
+mod redirects;
 mod sed;
 mod special;
 mod words;
+mod wrappers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,7 +38,20 @@ const MAX_NESTING: usize = 40;
 const MAX_DEPTH: usize = 5;
 /// Variables in capitals that may be set without changing what programs do; names in small letters always may.
 const HARMLESS_VARIABLES: &[&str] = &[
-    "LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC", "TZ", "DIR", "FILE", "FILES", "NAME", "COUNT", "TOTAL", "N", "I",
+    "LANG",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_NUMERIC",
+    "TZ",
+    "DIR",
+    "FILE",
+    "FILES",
+    "NAME",
+    "COUNT",
+    "TOTAL",
+    "N",
+    "I",
     "NO_COLOR",
 ];
 
@@ -98,7 +115,9 @@ impl Default for Walk {
 impl Walk {
     fn finish(mut self) -> CommandClass {
         if let Some(name) = self.variables.unproven() {
-            self.unknown(format!("arithmetic on `{name}`, which may hold anything, can run commands"));
+            self.unknown(format!(
+                "arithmetic on `{name}`, which may hold anything, can run commands"
+            ));
         }
         if self.moved {
             for path in &mut self.writes {
@@ -113,7 +132,12 @@ impl Walk {
         if self.reason.is_none() && !self.writes.is_empty() {
             self.reason = Some("it writes files".to_owned());
         }
-        CommandClass { effect: self.effect, programs: self.programs, writes: self.writes, reason: self.reason }
+        CommandClass {
+            effect: self.effect,
+            programs: self.programs,
+            writes: self.writes,
+            reason: self.reason,
+        }
     }
 
     /// Records that a part is of this class; the reason of the worst part is kept.
@@ -143,7 +167,9 @@ impl Walk {
             return;
         }
         // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
-        let parsed = catch_unwind(AssertUnwindSafe(|| Parser::new(text.as_bytes(), &options()).parse_program()));
+        let parsed = catch_unwind(AssertUnwindSafe(|| {
+            Parser::new(text.as_bytes(), &options()).parse_program()
+        }));
         let Ok(Ok(program)) = parsed else {
             self.ran(UNKNOWN_PROGRAM);
             self.unknown("its syntax is not understood");
@@ -181,94 +207,6 @@ impl Walk {
         }
     }
 
-    fn compound(&mut self, compound: &ast::CompoundCommand) {
-        use ast::CompoundCommand as C;
-        match compound {
-            C::Arithmetic(command) => self.arithmetic(&command.expr.value),
-            C::ArithmeticForClause(command) => {
-                for part in [&command.initializer, &command.condition, &command.updater].into_iter().flatten() {
-                    self.arithmetic(&part.value);
-                }
-                self.list(&command.body.list);
-            }
-            C::BraceGroup(group) => self.list(&group.list),
-            C::Subshell(group) => self.list(&group.list),
-            C::ForClause(command) => {
-                let values = command.values.as_deref().unwrap_or_default();
-                for value in values {
-                    self.word(value);
-                }
-                let numeric = !values.is_empty() && values.iter().all(|word| arithmetic::is_numeric_word(&word.value));
-                self.assigned(&command.variable_name, numeric);
-                self.list(&command.body.list);
-            }
-            C::CaseClause(command) => {
-                self.word(&command.value);
-                for case in &command.cases {
-                    for pattern in &case.patterns {
-                        self.word(pattern);
-                    }
-                    if let Some(body) = &case.cmd {
-                        self.list(body);
-                    }
-                }
-            }
-            C::IfClause(command) => {
-                self.list(&command.condition);
-                self.list(&command.then);
-                for part in command.elses.iter().flatten() {
-                    if let Some(condition) = &part.condition {
-                        self.list(condition);
-                    }
-                    self.list(&part.body);
-                }
-            }
-            C::WhileClause(command) | C::UntilClause(command) => {
-                self.list(&command.0);
-                self.list(&command.1.list);
-            }
-            C::Coprocess(_) => self.unknown("it starts a coprocess"),
-        }
-    }
-
-    fn extended_test(&mut self, test: &ast::ExtendedTestExpr) {
-        use ast::BinaryPredicate as B;
-        use ast::ExtendedTestExpr as T;
-        match test {
-            T::And(left, right) | T::Or(left, right) => {
-                self.extended_test(left);
-                self.extended_test(right);
-            }
-            T::Not(inner) | T::Parenthesized(inner) => self.extended_test(inner),
-            T::UnaryTest(predicate, word) => {
-                if matches!(
-                    predicate,
-                    ast::UnaryPredicate::ShellVariableIsSetAndAssigned | ast::UnaryPredicate::ShellVariableIsSetAndNameRef
-                ) {
-                    self.unknown("a test of a variable's name can run commands");
-                }
-                self.word(word);
-            }
-            T::BinaryTest(predicate, left, right) => {
-                let arithmetic = matches!(
-                    predicate,
-                    B::ArithmeticEqualTo
-                        | B::ArithmeticNotEqualTo
-                        | B::ArithmeticLessThan
-                        | B::ArithmeticLessThanOrEqualTo
-                        | B::ArithmeticGreaterThan
-                        | B::ArithmeticGreaterThanOrEqualTo
-                );
-                for word in [left, right] {
-                    self.word(word);
-                    if arithmetic {
-                        self.arithmetic(&word.value.replace('"', ""));
-                    }
-                }
-            }
-        }
-    }
-
     fn simple(&mut self, simple: &ast::SimpleCommand) {
         let mut args = Vec::new();
         let mut assignments = Vec::new();
@@ -288,7 +226,8 @@ impl Walk {
         }
         for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
             match item {
-                ast::CommandPrefixOrSuffixItem::Word(word) | ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                ast::CommandPrefixOrSuffixItem::Word(word)
+                | ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
                     args.push(self.word(word));
                 }
                 ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect),
@@ -339,7 +278,9 @@ impl Walk {
     /// Notes that a variable gets a value, and refuses names that change what programs do.
     fn assigned(&mut self, name: &str, numeric: bool) {
         let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
         if !plain && !HARMLESS_VARIABLES.contains(&name) {
             self.unknown(format!("setting `{name}` may change what programs do"));
         }
@@ -349,81 +290,6 @@ impl Walk {
     fn arithmetic(&mut self, expression: &str) {
         if let Err(why) = self.variables.expression(expression) {
             self.unknown(why);
-        }
-    }
-
-    fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
-        for redirect in redirects.iter().flat_map(|list| &list.0) {
-            self.redirect(redirect);
-        }
-    }
-
-    fn redirect(&mut self, redirect: &ast::IoRedirect) {
-        match redirect {
-            ast::IoRedirect::File(_, kind, target) => self.file_redirect(kind, target),
-            ast::IoRedirect::HereDocument(_, document) => {
-                if document.requires_expansion {
-                    self.here_document(&document.doc.value);
-                }
-            }
-            ast::IoRedirect::HereString(_, word) => {
-                self.word(word);
-            }
-            ast::IoRedirect::OutputAndError(word, _) => {
-                let target = self.word(word);
-                self.writes_file(&target);
-            }
-        }
-    }
-
-    fn file_redirect(&mut self, kind: &ast::IoFileRedirectKind, target: &ast::IoFileRedirectTarget) {
-        use ast::IoFileRedirectKind as K;
-        match target {
-            ast::IoFileRedirectTarget::Fd(_) => {}
-            ast::IoFileRedirectTarget::ProcessSubstitution(_, group) => self.list(&group.list),
-            ast::IoFileRedirectTarget::Duplicate(word) => {
-                let target = self.word(word);
-                let descriptor = target.literal().is_some_and(|text| {
-                    let digits = text.strip_suffix('-').unwrap_or(text);
-                    digits.chars().all(|c| c.is_ascii_digit())
-                });
-                if !descriptor {
-                    self.writes_file(&target);
-                }
-            }
-            ast::IoFileRedirectTarget::Filename(word) => {
-                let target = self.word(word);
-                match kind {
-                    K::Read | K::DuplicateInput => self.reads_file(&target),
-                    K::Write | K::Append | K::ReadAndWrite | K::Clobber | K::DuplicateOutput => self.writes_file(&target),
-                }
-            }
-        }
-    }
-
-    /// `< path`: bash opens a connection for `/dev/tcp/…`, so the path must be known not to be one.
-    fn reads_file(&mut self, target: &Arg) {
-        let known = target.known();
-        if known.starts_with("/dev/tcp") || known.starts_with("/dev/udp") {
-            self.unknown("it opens a network connection");
-        } else if target.literal().is_none() && (known.is_empty() || "/dev/tcp".starts_with(known)) {
-            self.unknown("what it reads from is known only when it runs");
-        }
-    }
-
-    fn writes_file(&mut self, target: &Arg) {
-        let Some(path) = target.literal() else {
-            self.writes.push(WrittenPath::Unknown);
-            return;
-        };
-        let harmless = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"].contains(&path) || path.starts_with("/dev/fd/");
-        if harmless {
-            return;
-        }
-        if path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/sys/") {
-            self.unknown(format!("it writes to the device `{path}`"));
-        } else {
-            self.writes.push(WrittenPath::File(path.to_owned()));
         }
     }
 }
@@ -462,5 +328,7 @@ fn options() -> ParserOptions {
     ParserOptions::default()
 }
 
+#[cfg(all(test, target_os = "linux"))]
+mod against_bash;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use artoo_protocol::tool::EffectClass;
 
 use super::special;
 use super::words::Arg;
+use super::wrappers;
 use super::{UNKNOWN_PROGRAM, Walk, WrittenPath};
 
 /// What a program's arguments decide.
@@ -94,10 +95,10 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("set", Special(special::set)), ("read", Special(special::read)),
 
     // what runs something else
-    ("env", Special(special::env)), ("command", Special(special::command)), ("builtin", Special(special::prefix)),
-    ("nohup", Special(special::prefix)), ("nice", Special(special::nice)), ("timeout", Special(special::timeout)),
-    ("stdbuf", Special(special::stdbuf)), ("xargs", Special(special::xargs)), ("sudo", Special(special::privileged)),
-    ("doas", Special(special::privileged)), ("sh", Special(special::shell)), ("bash", Special(special::shell)), ("dash", Special(special::shell)),
+    ("env", Special(wrappers::env)), ("command", Special(wrappers::command)), ("builtin", Special(wrappers::prefix)),
+    ("nohup", Special(wrappers::prefix)), ("nice", Special(wrappers::nice)), ("timeout", Special(wrappers::timeout)),
+    ("stdbuf", Special(wrappers::stdbuf)), ("xargs", Special(wrappers::xargs)), ("sudo", Special(wrappers::privileged)),
+    ("doas", Special(wrappers::privileged)), ("sh", Special(wrappers::shell)), ("bash", Special(wrappers::shell)), ("dash", Special(wrappers::shell)),
 
     // what makes files: judged by their paths
     ("mkdir", Special(special::mkdir)), ("touch", Special(special::touch)), ("tee", Special(special::tee)),
@@ -122,7 +123,14 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
 ];
 
 /// Folders whose programs are those of the table.
-const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
+const SYSTEM_FOLDERS: &[&str] = &[
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/sbin",
+    "/usr/sbin",
+    "/opt/homebrew/bin",
+];
 
 impl Walk {
     /// A command as words: the program first.
@@ -134,7 +142,9 @@ impl Walk {
             self.ran(UNKNOWN_PROGRAM);
             return self.unknown("which program runs is known only when it runs");
         };
-        let (folder, base) = name.rsplit_once('/').map_or((None, name), |(folder, base)| (Some(folder), base));
+        let (folder, base) = name
+            .rsplit_once('/')
+            .map_or((None, name), |(folder, base)| (Some(folder), base));
         self.ran(base);
         if folder.is_some_and(|folder| !SYSTEM_FOLDERS.contains(&folder)) {
             return self.unknown(format!("`{name}` is not a program that is known"));
@@ -157,7 +167,10 @@ impl Walk {
             },
             Rule::WithoutLeading(bad) => {
                 // Behind the first word that is no option, everything is data.
-                let leading = args.iter().take_while(|arg| arg.known().starts_with('-') || arg.may_hide_option()).count();
+                let leading = args
+                    .iter()
+                    .take_while(|arg| arg.known().starts_with('-') || arg.may_hide_option())
+                    .count();
                 let checked = args.get(..leading).unwrap_or_default();
                 match offending(checked, bad) {
                     Offence::None => {}
@@ -166,19 +179,31 @@ impl Walk {
                 }
             }
             Rule::Only(good) => {
-                if !args.iter().all(|arg| arg.literal().is_some_and(|text| good.contains(&text))) {
+                if !args
+                    .iter()
+                    .all(|arg| arg.literal().is_some_and(|text| good.contains(&text)))
+                {
                     self.unknown(format!("what `{name}` does with these arguments is not known"));
                 }
             }
             Rule::First(good) => {
-                let known = args.first().and_then(Arg::literal).is_some_and(|text| good.contains(&text));
-                let options = args.iter().skip(1).any(|arg| arg.known().starts_with('-') || arg.may_hide_option());
+                let known = args
+                    .first()
+                    .and_then(Arg::literal)
+                    .is_some_and(|text| good.contains(&text));
+                let options = args
+                    .iter()
+                    .skip(1)
+                    .any(|arg| arg.known().starts_with('-') || arg.may_hide_option());
                 if !known || options {
                     self.unknown(format!("what `{name}` does with these arguments is not known"));
                 }
             }
             Rule::OneOperand(bad) => {
-                let operands = args.iter().filter(|arg| arg.literal().is_none_or(|text| !text.starts_with('-'))).count();
+                let operands = args
+                    .iter()
+                    .filter(|arg| arg.literal().is_none_or(|text| !text.starts_with('-')))
+                    .count();
                 let clean = matches!(offending(args, bad), Offence::None) && args.iter().all(Arg::is_single);
                 if operands > 1 || !clean {
                     self.unknown(format!("`{name}` may write a file"));
@@ -229,11 +254,15 @@ pub(super) fn offending<'a>(args: &'a [Arg], bad: &[&str]) -> Offence<'a> {
 fn names(argument: &str, option: &str) -> bool {
     if let Some(long) = argument.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or(long);
-        return option.strip_prefix("--").is_some_and(|option| !name.is_empty() && option.starts_with(name));
+        return option
+            .strip_prefix("--")
+            .is_some_and(|option| !name.is_empty() && option.starts_with(name));
     }
     match option.strip_prefix('-') {
         Some(short) if short.chars().count() == 1 => argument.contains(short),
-        Some(word) if !option.starts_with("--") => argument.strip_prefix('-').is_some_and(|a| !a.is_empty() && word.starts_with(a)),
+        Some(word) if !option.starts_with("--") => argument
+            .strip_prefix('-')
+            .is_some_and(|a| !a.is_empty() && word.starts_with(a)),
         _ => false,
     }
 }

@@ -12,7 +12,9 @@ use super::{Walk, WrittenPath, awk, sed as sed_script};
 const HIDDEN: &str = "is known only when it runs, and could be an option";
 
 pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let start = args.first().filter(|arg| !arg.known().is_empty() && !arg.known().starts_with('-'));
+    let start = args
+        .first()
+        .filter(|arg| !arg.known().is_empty() && !arg.known().starts_with('-'));
     let found = Arg::one(start.map_or("./", Arg::known));
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -25,7 +27,13 @@ pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
                 let inner: Vec<Arg> = rest
                     .by_ref()
                     .take_while(|arg| !matches!(arg.literal(), Some(";" | "+")))
-                    .map(|arg| if arg.known().contains("{}") { placeholder(arg, "{}", &found) } else { arg.clone() })
+                    .map(|arg| {
+                        if arg.known().contains("{}") {
+                            placeholder(arg, "{}", &found)
+                        } else {
+                            arg.clone()
+                        }
+                    })
                     .collect();
                 walk.argv(&inner);
             }
@@ -38,7 +46,7 @@ pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
 }
 
 /// The argument with a placeholder in it, as far as it is known once something unknown stands there.
-fn placeholder(arg: &Arg, mark: &str, standing_for: &Arg) -> Arg {
+pub(super) fn placeholder(arg: &Arg, mark: &str, standing_for: &Arg) -> Arg {
     if arg.literal() == Some(mark) {
         return standing_for.clone();
     }
@@ -58,8 +66,18 @@ pub(super) fn sed(walk: &mut Walk, _name: &str, args: &[Arg]) {
             operands.push(arg);
         } else if let Some(script) = text.strip_prefix("--expression=") {
             scripts.push(Arg::text(script));
-        } else if ["--quiet", "--silent", "--regexp-extended", "--posix", "--separate", "--null-data"].contains(&text) {
-        } else if text == "--expression" || (text.ends_with('e') && text.chars().skip(1).all(|c| "nErsuze".contains(c))) {
+        } else if [
+            "--quiet",
+            "--silent",
+            "--regexp-extended",
+            "--posix",
+            "--separate",
+            "--null-data",
+        ]
+        .contains(&text)
+        {
+        } else if text == "--expression" || (text.ends_with('e') && text.chars().skip(1).all(|c| "nErsuze".contains(c)))
+        {
             scripts.extend(rest.next().cloned());
         } else if text.starts_with("--in-place") || (!text.starts_with("--") && text.contains('i')) {
             return walk.raise(EffectClass::Destroy, "`sed -i` changes files in place");
@@ -70,7 +88,10 @@ pub(super) fn sed(walk: &mut Walk, _name: &str, args: &[Arg]) {
     if scripts.is_empty() {
         scripts.extend(operands.first().map(|arg| (*arg).clone()));
     }
-    let harmless = !scripts.is_empty() && scripts.iter().all(|arg| arg.literal().is_some_and(sed_script::only_reads));
+    let harmless = !scripts.is_empty()
+        && scripts
+            .iter()
+            .all(|arg| arg.literal().is_some_and(sed_script::only_reads));
     if !harmless {
         walk.unknown("what the sed script does is not understood");
     }
@@ -98,14 +119,13 @@ pub(super) fn date(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let mut value = false;
     for arg in args {
         let known = arg.known();
-        let accepted = if value {
-            arg.is_single()
-        } else if known.starts_with("--date=") || known.starts_with('+') {
+        let accepted = if value || known.starts_with("--date=") || known.starts_with('+') {
             arg.is_single()
         } else if let Some(long) = known.strip_prefix("--") {
             arg.literal().is_some() && !"set".starts_with(long.split('=').next().unwrap_or_default())
         } else {
-            arg.literal().is_some_and(|text| text.starts_with("-I") || (text.starts_with('-') && !text.contains('s')))
+            arg.literal()
+                .is_some_and(|text| text.starts_with("-I") || (text.starts_with('-') && !text.contains('s')))
         };
         if !accepted {
             return walk.unknown("`date` with these arguments may set the clock");
@@ -120,7 +140,10 @@ pub(super) fn tar(walk: &mut Walk, _name: &str, args: &[Arg]) {
         let flags = text.strip_prefix('-').unwrap_or(text);
         flags.contains('t') && flags.ends_with('f') && flags.chars().all(|c| "tvzjJf".contains(c))
     });
-    let plain = args.iter().skip(1).all(|arg| arg.literal().is_some_and(|text| !text.starts_with('-') && !text.contains(':')));
+    let plain = args.iter().skip(1).all(|arg| {
+        arg.literal()
+            .is_some_and(|text| !text.starts_with('-') && !text.contains(':'))
+    });
     if !lists || !plain {
         walk.unknown("`tar` with these arguments can do more than list");
     }
@@ -142,7 +165,9 @@ pub(super) fn change_folder(walk: &mut Walk, _name: &str, _args: &[Arg]) {
 pub(super) fn set(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let harmless = |text: &str| {
         ["pipefail", "errexit", "nounset"].contains(&text)
-            || text.strip_prefix(['-', '+']).is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxfo".contains(c)))
+            || text
+                .strip_prefix(['-', '+'])
+                .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxfo".contains(c)))
     };
     if !args.iter().all(|arg| arg.literal().is_some_and(harmless)) {
         walk.unknown("`set` can change what commands mean");
@@ -160,164 +185,6 @@ pub(super) fn read(walk: &mut Walk, _name: &str, args: &[Arg]) {
             Some(name) => walk.assigned(name, false),
             None => return walk.unknown(format!("an argument of `read` {HIDDEN}")),
         }
-    }
-}
-
-pub(super) fn env(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let mut rest = args.iter().enumerate();
-    while let Some((at, arg)) = rest.next() {
-        let text = arg.known();
-        match text {
-            "-i" | "-" | "-0" | "--ignore-environment" | "--null" => {}
-            "-u" | "--unset" => {
-                rest.next();
-            }
-            _ if text.starts_with("--unset=") => {}
-            _ if text.starts_with('-') || !arg.is_single() => return walk.unknown(format!("`env {text}` can do more than read")),
-            _ => match text.split_once('=') {
-                Some((variable, _)) => walk.assigned(variable, false),
-                None => return walk.argv(args.get(at..).unwrap_or_default()),
-            },
-        }
-    }
-}
-
-pub(super) fn command(walk: &mut Walk, name: &str, args: &[Arg]) {
-    match args.first().and_then(Arg::literal) {
-        Some("-v" | "-V") => {}
-        Some("-p") => prefix(walk, name, args.get(1..).unwrap_or_default()),
-        _ => prefix(walk, name, args),
-    }
-}
-
-/// `builtin CMD`, `nohup CMD`: no options of their own.
-pub(super) fn prefix(walk: &mut Walk, name: &str, args: &[Arg]) {
-    if args.first().is_some_and(|arg| arg.known().starts_with('-')) {
-        return walk.unknown(format!("`{name}` with options is not understood"));
-    }
-    walk.argv(args);
-}
-
-pub(super) fn nice(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let skip = match args.first().and_then(Arg::literal) {
-        Some("-n") => 2,
-        Some(text) if text.starts_with("--adjustment=") => 1,
-        Some(text) if text.strip_prefix('-').is_some_and(|n| n.parse::<i8>().is_ok()) => 1,
-        _ => 0,
-    };
-    prefix(walk, name, args.get(skip..).unwrap_or_default());
-}
-
-pub(super) fn timeout(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let mut at = 0;
-    loop {
-        at += match args.get(at).map(Arg::known) {
-            Some("-k" | "-s" | "--kill-after" | "--signal") => 2,
-            Some("--preserve-status" | "--foreground" | "-v" | "--verbose") => 1,
-            Some(text) if text.starts_with("--kill-after=") || text.starts_with("--signal=") => 1,
-            _ => break,
-        };
-    }
-    match args.get(at..).and_then(<[Arg]>::split_first) {
-        Some((duration, rest)) if duration.is_single() && !duration.known().starts_with('-') => prefix(walk, name, rest),
-        _ => walk.unknown("`timeout` with these arguments is not understood"),
-    }
-}
-
-pub(super) fn stdbuf(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let options = args
-        .iter()
-        .take_while(|arg| arg.literal().is_some_and(|t| t.len() > 2 && ["-i", "-o", "-e"].iter().any(|o| t.starts_with(o))))
-        .count();
-    prefix(walk, name, args.get(options..).unwrap_or_default());
-}
-
-pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let mut mark: Option<String> = None;
-    let mut rest = args;
-    while let Some((arg, after)) = rest.split_first() {
-        let Some(option) = arg.literal().filter(|text| text.starts_with('-')) else {
-            break;
-        };
-        rest = after;
-        if ["--null", "--no-run-if-empty", "--verbose"].contains(&option)
-            || ["--max-args=", "--max-procs=", "--max-lines=", "--delimiter="].iter().any(|long| option.starts_with(long))
-        {
-            continue;
-        }
-        let flags = option.trim_start_matches('-').trim_start_matches(['0', 'r', 't', 'x']);
-        let mut chars = flags.chars();
-        let Some(flag) = chars.next() else {
-            continue;
-        };
-        if option.starts_with("--") || !"nPLdsIEa".contains(flag) {
-            return walk.unknown(format!("`xargs {option}` is not understood"));
-        }
-        let attached = chars.as_str();
-        let value = if attached.is_empty() {
-            let Some((value, after)) = rest.split_first() else {
-                return walk.unknown("`xargs` with these arguments is not understood");
-            };
-            rest = after;
-            value.literal().map(str::to_owned)
-        } else {
-            Some(attached.to_owned())
-        };
-        if flag == 'I' {
-            match value.filter(|mark| !mark.is_empty()) {
-                Some(value) => mark = Some(value),
-                None => return walk.unknown("what `xargs` replaces is known only when it runs"),
-            }
-        }
-    }
-    if rest.is_empty() {
-        return;
-    }
-    let mut inner: Vec<Arg> = rest.to_vec();
-    match &mark {
-        Some(mark) => {
-            for arg in &mut inner {
-                if arg.known().contains(mark.as_str()) {
-                    *arg = placeholder(arg, mark, &Arg::one(""));
-                }
-            }
-        }
-        None => inner.push(Arg::any()),
-    }
-    walk.argv(&inner);
-}
-
-pub(super) fn privileged(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let mut at = 0;
-    while let Some(option) = args.get(at).map(Arg::known).filter(|text| text.starts_with('-')) {
-        at += if ["-u", "-g", "-h", "-p", "-C", "-T"].contains(&option) { 2 } else { 1 };
-    }
-    walk.argv(args.get(at..).unwrap_or_default());
-    walk.unknown(format!("`{name}` runs it with other rights"));
-}
-
-pub(super) fn shell(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let mut runs_text = false;
-    let mut rest = args;
-    while let Some((arg, after)) = rest.split_first() {
-        let Some(flags) = arg.literal().and_then(|text| text.strip_prefix('-')) else {
-            break;
-        };
-        if flags.is_empty() || !flags.chars().all(|c| "ceuxo".contains(c)) {
-            return walk.unknown(format!("`{name} {}` is not understood", arg.known()));
-        }
-        runs_text |= flags.contains('c');
-        rest = after;
-        if flags.contains('o') {
-            match rest.split_first() {
-                Some((option, after)) if option.literal() == Some("pipefail") => rest = after,
-                _ => return walk.unknown(format!("`{name} -o` is not understood")),
-            }
-        }
-    }
-    match rest.first().and_then(Arg::literal) {
-        Some(script) if runs_text => walk.script(script, walk.depth + 1),
-        _ => walk.unknown(format!("what `{name}` runs is known only when it runs")),
     }
 }
 
@@ -345,7 +212,9 @@ pub(super) fn tee(walk: &mut Walk, _name: &str, args: &[Arg]) {
     for arg in args {
         match arg.literal() {
             Some("-a" | "--append" | "-i" | "--") => {}
-            Some(text) if text.starts_with('-') && text != "-" => return walk.unknown(format!("`tee {text}` is not understood")),
+            Some(text) if text.starts_with('-') && text != "-" => {
+                return walk.unknown(format!("`tee {text}` is not understood"));
+            }
             _ => walk.writes_file(arg),
         }
     }
@@ -353,9 +222,26 @@ pub(super) fn tee(walk: &mut Walk, _name: &str, args: &[Arg]) {
 
 /// `curl` that only gets: it fetches. Anything that could carry data out, or an address known only later, is external.
 pub(super) fn curl(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    const PLAIN: &[&str] =
-        &["--silent", "--show-error", "--fail", "--location", "--head", "--include", "--compressed", "--verbose", "--globoff"];
-    const WITH_VALUE: &[&str] = &["-m", "--max-time", "--connect-timeout", "--retry", "-w", "--write-out", "--max-redirs"];
+    const PLAIN: &[&str] = &[
+        "--silent",
+        "--show-error",
+        "--fail",
+        "--location",
+        "--head",
+        "--include",
+        "--compressed",
+        "--verbose",
+        "--globoff",
+    ];
+    const WITH_VALUE: &[&str] = &[
+        "-m",
+        "--max-time",
+        "--connect-timeout",
+        "--retry",
+        "-w",
+        "--write-out",
+        "--max-redirs",
+    ];
     walk.raise(EffectClass::Fetch, "it uses the network");
     if matches!(offending(args, &[]), Offence::Hidden) {
         return walk.unknown("what `curl` sends is known only when it runs");

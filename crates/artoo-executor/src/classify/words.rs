@@ -5,8 +5,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brush_parser::ast;
-use brush_parser::word::{self, Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource};
+use brush_parser::word::{self, TildeExpr, WordPiece, WordPieceWithSource};
 
+use super::expansion::is_number;
 use super::{Walk, options};
 
 /// One argument as far as it is known.
@@ -31,17 +32,26 @@ enum Shape {
 impl Arg {
     /// A word that is known completely.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { known: text.into(), shape: Shape::Literal }
+        Self {
+            known: text.into(),
+            shape: Shape::Literal,
+        }
     }
 
     /// One word of which only the beginning is known.
     pub fn one(prefix: impl Into<String>) -> Self {
-        Self { known: prefix.into(), shape: Shape::One }
+        Self {
+            known: prefix.into(),
+            shape: Shape::One,
+        }
     }
 
     /// Any number of unknown words.
     pub fn any() -> Self {
-        Self { known: String::new(), shape: Shape::Split }
+        Self {
+            known: String::new(),
+            shape: Shape::Split,
+        }
     }
 
     /// The whole word, if it is known.
@@ -90,7 +100,10 @@ impl Draft {
     }
 
     fn arg(self) -> Arg {
-        Arg { known: self.known, shape: self.shape }
+        Arg {
+            known: self.known,
+            shape: self.shape,
+        }
     }
 }
 
@@ -114,7 +127,11 @@ impl Walk {
         let Some(pieces) = self.pieces(text, |text| word::parse(text, &options())) else {
             return Arg::any();
         };
-        let mut draft = Draft { known: String::new(), open: true, shape: Shape::Literal };
+        let mut draft = Draft {
+            known: String::new(),
+            open: true,
+            shape: Shape::Literal,
+        };
         self.pieces_into(&mut draft, &pieces, Quoting::None);
         draft.arg()
     }
@@ -122,7 +139,11 @@ impl Walk {
     /// The body of a here-document whose delimiter is not quoted.
     pub(super) fn here_document(&mut self, text: &str) {
         if let Some(pieces) = self.pieces(text, |text| word::parse_heredoc(text, &options())) {
-            let mut draft = Draft { known: String::new(), open: true, shape: Shape::Literal };
+            let mut draft = Draft {
+                known: String::new(),
+                open: true,
+                shape: Shape::Literal,
+            };
             self.pieces_into(&mut draft, &pieces, Quoting::Double);
         }
     }
@@ -135,7 +156,11 @@ impl Walk {
         // Both limits keep known weaknesses of the parser out of reach: a number after `~` that fits no integer, and
         // recursion.
         let hostile = super::unreadable(text, self.depth).is_some();
-        let pieces = if hostile { None } else { catch_unwind(AssertUnwindSafe(|| parse(text).ok())).ok().flatten() };
+        let pieces = if hostile {
+            None
+        } else {
+            catch_unwind(AssertUnwindSafe(|| parse(text).ok())).ok().flatten()
+        };
         if pieces.is_none() {
             self.unknown("a word in it is not understood");
         }
@@ -149,7 +174,11 @@ impl Walk {
     }
 
     fn piece(&mut self, draft: &mut Draft, piece: &WordPiece, quoting: Quoting) {
-        let expanded = if quoting == Quoting::Double { Shape::One } else { Shape::Split };
+        let expanded = if quoting == Quoting::Double {
+            Shape::One
+        } else {
+            Shape::Split
+        };
         match piece {
             WordPiece::Text(text) => self.plain_text(draft, text, quoting),
             WordPiece::SingleQuotedText(text) => draft.push(text),
@@ -173,7 +202,9 @@ impl Walk {
                 self.script(script, self.depth + 1);
                 draft.end(expanded);
             }
-            WordPiece::EscapeSequence(escape) => draft.push(escape.strip_prefix('\\').unwrap_or(escape).trim_matches('\n')),
+            WordPiece::EscapeSequence(escape) => {
+                draft.push(escape.strip_prefix('\\').unwrap_or(escape).trim_matches('\n'));
+            }
             WordPiece::ArithmeticExpression(expression) => {
                 self.arithmetic(&expression.value);
                 draft.end(Shape::One);
@@ -201,89 +232,6 @@ impl Walk {
             }
         }
     }
-
-    /// Follows what a parameter expansion evaluates; true when it may give several words even inside double quotes.
-    fn parameter(&mut self, expression: &ParameterExpr) -> bool {
-        use ParameterExpr as P;
-        match expression {
-            P::Parameter { parameter, indirect } | P::ParameterLength { parameter, indirect } => {
-                self.parameter_name(parameter, *indirect)
-            }
-            P::UseDefaultValues { parameter, indirect, default_value: text, .. }
-            | P::IndicateErrorIfNullOrUnset { parameter, indirect, error_message: text, .. }
-            | P::UseAlternativeValue { parameter, indirect, alternative_value: text, .. }
-            | P::RemoveSmallestSuffixPattern { parameter, indirect, pattern: text }
-            | P::RemoveLargestSuffixPattern { parameter, indirect, pattern: text }
-            | P::RemoveSmallestPrefixPattern { parameter, indirect, pattern: text }
-            | P::RemoveLargestPrefixPattern { parameter, indirect, pattern: text }
-            | P::UppercaseFirstChar { parameter, indirect, pattern: text }
-            | P::UppercasePattern { parameter, indirect, pattern: text }
-            | P::LowercaseFirstChar { parameter, indirect, pattern: text }
-            | P::LowercasePattern { parameter, indirect, pattern: text } => {
-                self.nested(text.as_deref());
-                self.parameter_name(parameter, *indirect)
-            }
-            P::AssignDefaultValues { parameter, indirect, default_value, .. } => {
-                self.nested(default_value.as_deref());
-                if let Parameter::Named(name) = parameter {
-                    self.assigned(name, false);
-                }
-                self.parameter_name(parameter, *indirect)
-            }
-            P::ReplaceSubstring { parameter, indirect, pattern, replacement, .. } => {
-                self.nested(Some(pattern));
-                self.nested(replacement.as_deref());
-                self.parameter_name(parameter, *indirect)
-            }
-            P::Substring { parameter, indirect, offset, length } => {
-                self.arithmetic(&offset.value);
-                if let Some(length) = length {
-                    self.arithmetic(&length.value);
-                }
-                self.parameter_name(parameter, *indirect)
-            }
-            P::Transform { .. } => {
-                self.unknown("a variable's transformation can run commands");
-                true
-            }
-            P::VariableNames { .. } | P::MemberKeys { .. } => true,
-        }
-    }
-
-    fn nested(&mut self, text: Option<&str>) {
-        if let Some(text) = text {
-            self.raw_word(text);
-        }
-    }
-
-    fn parameter_name(&mut self, parameter: &Parameter, indirect: bool) -> bool {
-        if indirect {
-            self.unknown("an indirect expansion can run commands");
-        }
-        match parameter {
-            Parameter::NamedWithIndex { index, .. } => {
-                self.arithmetic(index);
-                false
-            }
-            Parameter::NamedWithAllIndices { .. } => true,
-            Parameter::Special(word::SpecialParameter::AllPositionalParameters { .. }) => true,
-            Parameter::Special(_) | Parameter::Positional(_) | Parameter::Named(_) => false,
-        }
-    }
-}
-
-/// `$?`, `$#`, `$$`, `$!`: always one number.
-fn is_number(expression: &ParameterExpr) -> bool {
-    use word::SpecialParameter as S;
-    matches!(
-        expression,
-        ParameterExpr::Parameter {
-            parameter: Parameter::Special(
-                S::PositionalParameterCount | S::LastExitStatus | S::ProcessId | S::LastBackgroundProcessId
-            ),
-            indirect: false
-        }
-    )
 }
 
 /// Decodes the common escapes of `$'…'`; `None` when there is one that is not among them.

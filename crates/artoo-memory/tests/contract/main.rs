@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::float_cmp,
     missing_docs,
     reason = "test code"
 )]
@@ -12,6 +13,7 @@
 mod canaries;
 mod crash;
 mod kv;
+mod memory;
 
 use artoo_memory::kv::{Batch, LevelKv, LevelSettings};
 use std::path::Path;

@@ -40,6 +40,11 @@ pub(super) trait Disk: Send + Sync {
         file.sync_data()
     }
 
+    /// Makes the names in a folder durable.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        sync_folder(folder)
+    }
+
     /// Opens for reading.
     fn open(&self, path: &Path) -> io::Result<File> {
         File::open(path)
@@ -214,7 +219,7 @@ impl Env for CarefulEnv {
         let durable = || {
             self.disk.sync(&File::open(old)?)?;
             fs::rename(old, new)?;
-            new.parent().map_or(Ok(()), sync_folder)
+            new.parent().map_or(Ok(()), |folder| self.disk.sync_folder(folder))
         };
         self.guard("rename", old, durable())
     }
@@ -283,7 +288,7 @@ impl Write for CarefulFile {
         if !self.folder_synced.replace(true)
             && let Some(folder) = self.path.parent()
         {
-            self.guard("sync", sync_folder(folder))?;
+            self.guard("sync", self.env.disk.sync_folder(folder))?;
         }
         Ok(())
     }

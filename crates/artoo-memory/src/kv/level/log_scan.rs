@@ -267,12 +267,12 @@ mod tests {
     fn records_longer_than_a_block_are_put_together() {
         let long = vec![b'x'; BLOCK + 100];
         let split = BLOCK - HEADER;
-        let mut log = fragment(FIRST, &long[..split]);
-        log.extend(fragment(LAST, &long[split..]));
-        log.extend(fragment(FULL, b"end"));
-        check(&log, &[&long, b"end"], LogEnd::Clean);
-        log.truncate(BLOCK);
-        check(&log, &[], LogEnd::Torn);
+        let mut file = fragment(FIRST, &long[..split]);
+        file.extend(fragment(LAST, &long[split..]));
+        file.extend(fragment(FULL, b"end"));
+        check(&file, &[&long, b"end"], LogEnd::Clean);
+        file.truncate(BLOCK);
+        check(&file, &[], LogEnd::Torn);
     }
 
     #[test]

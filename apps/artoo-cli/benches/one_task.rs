@@ -1,0 +1,90 @@
+//! artoo's own time for a one-subtask task: the release binary against a model that answers at once over loopback.
+//!
+//! `cargo bench -p artoo-cli --bench one_task` prints, over a number of runs, the median and the extremes of: process start to
+//! first model request, process start to exit, peak resident memory, and the number of model requests. The data folder lies on
+//! `/dev/shm` where there is one, so that waiting for a disk to sync is left out.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::indexing_slicing, missing_docs, reason = "a measuring program")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use artoo_testkit::server::{Response, Server, asked_for, results_in};
+use serde_json::{Value, json};
+
+fn answer(body: &Value) -> Response {
+    let criterion = json!({"criterion": "bench.txt holds 42", "mode": "verifiable",
+        "check": {"kind": "file_contains", "path": "bench.txt", "pattern": "^42$"}});
+    let content = match asked_for(body) {
+        "task_spec" => json!({"slug": "write_number", "intent": "write 42 into bench.txt", "scope": null, "deadline": null, "clarify": [], "direct_answer": null}),
+        "plan" => json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "create the file bench.txt with the text 42", "context": "",
+            "success_criteria": [criterion], "tools": ["write_file"]}]}),
+        _ if results_in(body) == 0 => return Response::ToolCall("write_file", json!({"path": "bench.txt", "content": "42"})),
+        _ => return Response::Content("bench.txt holds 42".into()),
+    };
+    Response::Content(content.to_string())
+}
+
+struct Run {
+    first_request: Duration,
+    whole: Duration,
+    peak_kib: u64,
+    requests: usize,
+}
+
+fn one(server: &Server, folder: &Path) -> Run {
+    let before = server.seen().len();
+    let _ = std::fs::remove_dir_all(folder.join("workspace"));
+    let (started, wall) = (Instant::now(), SystemTime::now());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_artoo"))
+        .args(["run", "-q", "write 42 into bench.txt"])
+        .env_clear()
+        .env("HOME", folder)
+        .env("ARTOO_WORKSPACE", folder.join("workspace"))
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_MODEL", "scripted")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        let text = std::fs::read_to_string(&status_file).unwrap_or_default();
+        let peak = text.lines().find_map(|l| l.strip_prefix("VmHWM:")).and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
+        peak_kib = peak_kib.max(peak.unwrap_or(0));
+        std::thread::sleep(Duration::from_micros(100));
+    };
+    let whole = started.elapsed();
+    assert!(status.success(), "the task did not succeed: {status}");
+    let seen = server.seen();
+    let mine = &seen[before..];
+    Run { first_request: mine[0].at.duration_since(wall).unwrap_or_default(), whole, peak_kib, requests: mine.len() }
+}
+
+fn spread<T: Ord + Copy>(mut values: Vec<T>) -> (T, T, T) {
+    values.sort();
+    (values[0], values[values.len() / 2], values[values.len() - 1])
+}
+
+fn main() {
+    let server = Server::start(answer).unwrap();
+    let base = if Path::new("/dev/shm").is_dir() { Path::new("/dev/shm").to_owned() } else { std::env::temp_dir() };
+    let folder = base.join(format!("artoo-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let _warm_up = one(&server, &folder);
+    let runs: Vec<Run> = (0..30).map(|_| one(&server, &folder)).collect();
+    let _ = std::fs::remove_dir_all(&folder);
+    let (low, median, high) = spread(runs.iter().map(|r| r.first_request).collect());
+    println!("process start to first model request: median {median:.1?} (min {low:.1?}, max {high:.1?})");
+    let (low, median, high) = spread(runs.iter().map(|r| r.whole).collect());
+    println!("process start to exit:                median {median:.1?} (min {low:.1?}, max {high:.1?})");
+    let (low, median, high) = spread(runs.iter().map(|r| r.peak_kib).collect());
+    println!("peak resident memory:                 median {} KiB (min {low}, max {high})", median);
+    let (low, median, high) = spread(runs.iter().map(|r| r.requests).collect());
+    println!("model requests:                       median {median} (min {low}, max {high})");
+}

@@ -1,0 +1,99 @@
+//! `artoo ggs`: the controller on its own, numbers in and decisions out (design §12).
+
+use std::io::{BufRead, Read};
+
+use artoo_ggs::{Params, Stepper, decide_line, table};
+use artoo_protocol::{Timestamp, text};
+use serde_json::{Value, json};
+
+use crate::args::GgsCommand;
+use crate::failure::Failure;
+use crate::output;
+
+/// Longest input line, in bytes.
+const LINE_MAX: u64 = 16 << 20;
+
+/// Runs one of them.
+///
+/// # Errors
+/// [`Failure`] (exit 1) when a line was not understood; the others are answered all the same.
+pub fn run(command: &GgsCommand) -> Result<(), Failure> {
+    match command {
+        GgsCommand::Table { json } => {
+            print_table(*json);
+            Ok(())
+        }
+        GgsCommand::Decide { .. } => {
+            let params = Params::default();
+            let mut number = 0_u64;
+            answer_lines(|line| {
+                number += 1;
+                if line.trim().is_empty() {
+                    return Ok(Vec::new());
+                }
+                decide_line(&params, line).map(|answer| vec![answer]).map_err(|e| format!("line {number}: {e}"))
+            })
+        }
+        GgsCommand::Step { .. } => {
+            // Elapsed time comes with the messages, so any beginning will do; a fixed one makes the answers reproducible.
+            let mut stepper = Stepper::new(Params::default(), Timestamp::from_millis(0));
+            answer_lines(|line| stepper.line(line).map_err(|e| e.to_string()))
+        }
+    }
+}
+
+fn print_table(json: bool) {
+    if json {
+        return output::result(&serde_json::to_string_pretty(&table()).unwrap_or_default());
+    }
+    let mut page = format!("{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {}\n", "cell", "∇L", "D", "P", "Ω", "macro-state", "urgency");
+    for row in table() {
+        let urgency = serde_json::to_value(row.urgency).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        page.push_str(&format!(
+            "{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {urgency}\n",
+            row.cell, row.grad_l, row.d, row.p, row.omega, row.macro_state
+        ));
+    }
+    output::result(page.trim_end());
+}
+
+/// Answers every line of standard input as it comes; what is wrong with one goes to standard error, as JSON too.
+fn answer_lines(mut answer: impl FnMut(&str) -> Result<Vec<Value>, String>) -> Result<(), Failure> {
+    let mut input = std::io::stdin().lock();
+    let mut wrong = 0_u64;
+    loop {
+        let mut bytes = Vec::new();
+        if (&mut input).take(LINE_MAX).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let whole = bytes.ends_with(b"\n") || u64::try_from(bytes.len()).is_ok_and(|len| len < LINE_MAX);
+        if !whole {
+            skip_line(&mut input)?;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        let answers = if whole { answer(&line) } else { answer("(a line of more than 16 MiB)") };
+        match answers {
+            Ok(answers) => answers.iter().for_each(|value| output::result(&value.to_string())),
+            Err(error) => {
+                wrong += 1;
+                output::note(&json!({ "error": text::one_line(&error, 400) }).to_string());
+            }
+        }
+    }
+    if wrong == 0 { Ok(()) } else { Err(Failure::failed(format!("{wrong} line(s) were not understood"))) }
+}
+
+fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = buffer.iter().position(|&b| b == b'\n');
+        let used = end.map_or(buffer.len(), |at| at + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The commands that look: each reads one source and prints it for people or as JSON (design §21).
+
+pub mod audit;
+pub mod doctor;
+pub mod ggs;
+pub mod memory;
+pub mod tasks;

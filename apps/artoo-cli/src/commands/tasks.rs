@@ -1,0 +1,205 @@
+//! `artoo tasks`: what ran, read from the journals (design §17).
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use artoo_bus::journal::read::{self, Contents, Found};
+use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
+use artoo_protocol::Message;
+use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::text::{one_line, printable};
+use serde_json::{Value, json};
+
+use crate::args::TasksCommand;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+/// Runs one of them.
+///
+/// # Errors
+/// [`Failure`] when there is no such task or its journal cannot be read.
+pub fn run(command: &TasksCommand, data: &Path) -> Result<(), Failure> {
+    let folder = data.join("tasks");
+    match command {
+        TasksCommand::List { json } => list(&folder, *json),
+        TasksCommand::Show { task, json } => show(&pick(&folder, task)?, *json),
+        TasksCommand::Log { task, json } => log(&pick(&folder, task)?, *json),
+    }
+}
+
+/// The summary of one task of this process, for the line under its result.
+pub fn summary_of(data: &Path, task: &artoo_protocol::TaskId) -> Option<TaskSummary> {
+    let found = read::find(&data.join("tasks"), task).ok()??;
+    TaskSummary::of(&read::read_file(&found.path).ok()?.records)
+}
+
+/// Costs in one line.
+pub fn costs_line(costs: &Costs) -> String {
+    let tokens = if costs.usage.input_tokens + costs.usage.output_tokens == 0 {
+        "no tokens".to_owned()
+    } else {
+        format!("{} + {} tokens", costs.usage.input_tokens, costs.usage.output_tokens)
+    };
+    let person = if costs.person.0 == 0 { String::new() } else { format!(", you {}", costs.person) };
+    format!(
+        "{} model calls ({} in sequence), {tokens}; {}: models {}, tools {}, artoo {}{person}",
+        costs.calls.len(),
+        costs.sequential_calls,
+        costs.total,
+        costs.model,
+        costs.tools,
+        costs.own
+    )
+}
+
+fn list(folder: &Path, json: bool) -> Result<(), Failure> {
+    let found = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut summaries = Vec::new();
+    for journal in found {
+        match read::read_file(&journal.path) {
+            Ok(contents) => summaries.extend(TaskSummary::of(&contents.records)),
+            Err(error) => output::note(&format!("{}: {error}", journal.path.display())),
+        }
+    }
+    summaries.sort_by(|a, b| b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id)));
+    if json {
+        output::result(&serde_json::to_string_pretty(&summaries.iter().map(to_json).collect::<Vec<_>>()).unwrap_or_default());
+        return Ok(());
+    }
+    if summaries.is_empty() {
+        output::note("no task has run yet");
+    }
+    for summary in summaries {
+        let tokens = summary.costs.usage.input_tokens + summary.costs.usage.output_tokens;
+        output::result(&printable(&format!(
+            "{}  {:<40} {:<28} {:>8}  {:>3} calls  {:>7} tokens",
+            summary.started_at,
+            summary.task_id,
+            ending(&summary),
+            summary.costs.total.to_string(),
+            summary.costs.calls.len(),
+            tokens
+        )));
+    }
+    Ok(())
+}
+
+fn ending(summary: &TaskSummary) -> String {
+    match (summary.status, summary.directive, summary.cause) {
+        (Status::Interrupted, _, _) => "interrupted".to_owned(),
+        (Status::Finished, directive, cause) => format!("{} ({})", word(&json!(directive)), word(&json!(cause))),
+    }
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or("?").to_owned()
+}
+
+fn to_json(summary: &TaskSummary) -> Value {
+    let costs = &summary.costs;
+    let calls: Vec<Value> = costs
+        .calls
+        .iter()
+        .map(|call| {
+            json!({"role": call.role, "tier": call.tier, "model": call.model, "input_tokens": call.usage.input_tokens,
+                "output_tokens": call.usage.output_tokens, "cached_tokens": call.usage.cached_tokens, "requests": call.usage.requests,
+                "elapsed_ms": call.elapsed, "answered": call.answered, "critical": call.critical})
+        })
+        .collect();
+    json!({
+        "task_id": summary.task_id, "input": summary.input, "intent": summary.intent,
+        "status": match summary.status { Status::Finished => "finished", Status::Interrupted => "interrupted" },
+        "directive": summary.directive, "cause": summary.cause, "summary": summary.summary, "replans": summary.replans,
+        "started_at": summary.started_at, "ended_at": summary.ended_at,
+        "costs": {"model_calls": costs.calls.len(), "sequential_calls": costs.sequential_calls, "input_tokens": costs.usage.input_tokens,
+            "output_tokens": costs.usage.output_tokens, "cached_tokens": costs.usage.cached_tokens, "total_ms": costs.total, "model_ms": costs.model,
+            "tool_ms": costs.tools, "person_ms": costs.person, "own_ms": costs.own, "calls": calls},
+    })
+}
+
+/// The one task whose id is, begins with or ends with the text.
+fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
+    let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
+    let exact = all.iter().find(|found| found.task_id.as_str() == text);
+    let mut fitting = all.iter().filter(|f| !text.is_empty() && (f.task_id.as_str().starts_with(text) || f.task_id.as_str().ends_with(text)));
+    match (exact, fitting.next(), fitting.next()) {
+        (Some(found), _, _) | (None, Some(found), None) => Ok(found.clone()),
+        (None, Some(a), Some(b)) => {
+            Err(Failure::usage(format!("`{}` fits several tasks, such as {} and {}", one_line(text, 60), a.task_id, b.task_id)))
+        }
+        (None, None, _) => {
+            Err(Failure::usage(format!("there is no task `{}`", one_line(text, 60))).hint("artoo tasks list shows those there are"))
+        }
+    }
+}
+
+fn contents(found: &Found) -> Result<Contents, Failure> {
+    read::read_file(&found.path).map_err(|e| Failure::failed(format!("{}: {e}", found.path.display())))
+}
+
+fn show(found: &Found, json: bool) -> Result<(), Failure> {
+    let contents = contents(found)?;
+    let summary = TaskSummary::of(&contents.records)
+        .ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
+    if json {
+        let mut value = to_json(&summary);
+        let messages: Vec<_> = envelopes(&contents.records).map(|e| json!(e)).collect();
+        if let Some(object) = value.as_object_mut() {
+            object.insert("messages".into(), Value::Array(messages));
+        }
+        output::result(&serde_json::to_string_pretty(&value).unwrap_or_default());
+        return Ok(());
+    }
+    let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&summary), summary.input);
+    for envelope in envelopes(&contents.records) {
+        if let Some(line) = progress::line(envelope) {
+            let _ = writeln!(page, "  {line}");
+        }
+        if let Message::ExecutionResult(result) = &envelope.payload {
+            for call in &result.tool_calls {
+                let _ = writeln!(page, "      {}", one_line(&call.to_string(), 160));
+            }
+        }
+        if let Message::SubTaskOutcome(outcome) = &envelope.payload {
+            for verdict in &outcome.criteria_verdicts {
+                let _ = writeln!(page, "      {} {} — {}", word(&json!(verdict.verdict)), verdict.criterion, one_line(&verdict.evidence, 120));
+            }
+        }
+        if let Message::FinalResult(result) = &envelope.payload {
+            let _ = writeln!(page, "\n{}\n{}", progress::result_text(&result.output), progress::ending(result, ""));
+        }
+    }
+    if contents.torn {
+        page.push_str("\n(the last line of the journal is torn: the process was killed while writing it)\n");
+    }
+    let _ = write!(page, "\n{}", costs_line(&summary.costs));
+    output::result(&printable(&page));
+    Ok(())
+}
+
+fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
+    records.iter().filter_map(|record| match &record.entry {
+        Entry::Published { envelope } => Some(envelope),
+        Entry::Opened { .. } | Entry::Commanded { .. } | Entry::Answered { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => None,
+    })
+}
+
+fn log(found: &Found, json: bool) -> Result<(), Failure> {
+    let contents = contents(found)?;
+    for record in &contents.records {
+        if json {
+            output::result(&serde_json::to_string(record).unwrap_or_default());
+            continue;
+        }
+        let text = match &record.entry {
+            Entry::Published { envelope } => progress::verbose_line(envelope),
+            Entry::Stepped { role, cause, .. } => format!("  {role} steps because of {}", serde_json::to_string(cause).unwrap_or_default()),
+            other => serde_json::to_string(other).unwrap_or_default(),
+        };
+        output::result(&format!("{:>5} {} {}", record.n, record.at, one_line(&text, 200)));
+    }
+    if contents.torn {
+        output::note("the last line is torn: the process was killed while writing it");
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! The conversation on a terminal, in its plain first form: a line is a task, a line that begins with `/` is a command (design §21).
+
+use std::sync::Arc;
+
+use rustyline::error::ReadlineError;
+
+use crate::args::{AuditCommand, MemoryCommand, Options, TasksCommand};
+use crate::commands;
+use crate::failure::Failure;
+use crate::session::{Session, Show};
+use crate::settings::{self, Environment, Settings};
+use crate::signals::Signals;
+use crate::system::System;
+use crate::terminal::Terminal;
+use crate::{notices, output, present};
+
+const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
+/tasks   what ran            /memory  what memory holds
+/audit   what the auditor saw   /model   which model answers
+/help    this                /quit    leave (or Ctrl+D, or Ctrl+C at the empty prompt)
+Ctrl+C while a task runs stops the task only.";
+
+/// Runs it until the person leaves.
+///
+/// # Errors
+/// [`Failure`] when the system cannot be started.
+pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8, Failure> {
+    let settings = settings::load(options, env)?;
+    notices(&settings, show);
+    let mut signals = Signals::listen()?;
+    let system = System::start(&settings, env, false)?;
+    let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
+    let history = settings.data_dir.join("history");
+    let mut editor = rustyline::DefaultEditor::new().map_err(|e| Failure::failed(e.to_string()))?;
+    // No history yet is no error.
+    let _ = editor.load_history(&history);
+    output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
+    loop {
+        let (returned, line) = tokio::task::spawn_blocking(move || {
+            let line = read(&mut editor);
+            (editor, line)
+        })
+        .await
+        .map_err(|e| Failure::failed(e.to_string()))?;
+        editor = returned;
+        let text = match line {
+            Ok(text) => text,
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => break,
+            Err(error) => {
+                session.close().await;
+                return Err(Failure::failed(format!("the terminal cannot be read: {error}")));
+            }
+        };
+        if text.trim().is_empty() {
+            continue;
+        }
+        let _ = editor.add_history_entry(text.as_str());
+        let _ = editor.save_history(&history);
+        if text.trim_start().starts_with('/') {
+            if command(text.trim(), &settings, &session).await {
+                break;
+            }
+            continue;
+        }
+        match session.run(&text, &mut signals).await {
+            Ok(result) => present(&settings, &result, show),
+            Err(failure) => output::note(&format!("artoo: {}", failure.message)),
+        }
+    }
+    session.close().await;
+    Ok(0)
+}
+
+/// One input: a line, or a block between `"""` and `"""`.
+fn read(editor: &mut rustyline::DefaultEditor) -> Result<String, ReadlineError> {
+    let first = editor.readline("artoo> ")?;
+    let Some(opened) = first.trim_start().strip_prefix("\"\"\"") else { return Ok(first) };
+    let mut block = opened.to_owned();
+    while !block.trim_end().ends_with("\"\"\"") {
+        let line = editor.readline("  ... ")?;
+        block.push('\n');
+        block.push_str(&line);
+    }
+    Ok(block.trim_end().trim_end_matches("\"\"\"").trim().to_owned())
+}
+
+/// Runs a slash command; `true` when it means to leave.
+async fn command(text: &str, settings: &Settings, session: &Session) -> bool {
+    let data = &settings.data_dir;
+    let done = match text {
+        "/quit" | "/exit" => return true,
+        "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
+        "/memory" => commands::memory::run(&MemoryCommand::Stats { json: false }, data).await,
+        "/audit" => {
+            output::result(&session.system().auditing().report());
+            commands::audit::run(&AuditCommand::Verify { json: false }, data)
+        }
+        "/model" => {
+            output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
+            Ok(())
+        }
+        "/help" => {
+            output::result(HELP);
+            Ok(())
+        }
+        other => Err(Failure::usage(format!("there is no command `{other}`")).hint("/help lists those there are")),
+    };
+    if let Err(failure) = done {
+        output::note(&format!("artoo: {}", failure.message));
+    }
+    false
+}

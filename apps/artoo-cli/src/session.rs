@@ -1,0 +1,207 @@
+//! One person at one running system: puts in tasks, answers questions, shows what happens, stops on Ctrl+C (design §21).
+//!
+//! Owns the conversation between front end and bus. Knows no role; it hears what is addressed to the person and what a tap shows.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use artoo_bus::{Inbox, Tap, TapItem};
+use artoo_protocol::message::{ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn, UserInput};
+use artoo_protocol::ports::{Bus, Confirm};
+use artoo_protocol::{Envelope, Role, TaskId};
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::system::System;
+use crate::{output, progress};
+
+/// Longest task text, in bytes; what is longer belongs into a file that the task names.
+pub const TEXT_MAX: usize = 100_000;
+/// Turns that R1 is shown.
+const HISTORY: usize = 5;
+/// Messages that the display may lag behind.
+const TAP: usize = 100_000;
+
+/// What is shown while a task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// Nothing.
+    Nothing,
+    /// A line for what is worth knowing, on standard error.
+    Progress,
+    /// A line for every message, on standard error.
+    Everything,
+    /// Every message as JSON, on standard output.
+    Json,
+}
+
+/// A conversation.
+pub struct Session {
+    system: System,
+    inbox: Inbox,
+    confirm: Arc<dyn Confirm>,
+    show: Show,
+    history: Vec<Turn>,
+}
+
+type Answer = Pin<Box<dyn Future<Output = Message> + Send>>;
+
+impl Session {
+    /// Sits down at a running system.
+    ///
+    /// # Errors
+    /// [`Failure`] when somebody else already does.
+    pub fn new(system: System, confirm: Arc<dyn Confirm>, show: Show) -> Result<Self, Failure> {
+        let inbox = system.hub().inbox(Role::User).ok_or_else(|| Failure::failed("the system already has a front end"))?;
+        Ok(Self { system, inbox, confirm, show, history: Vec::new() })
+    }
+
+    /// The system.
+    pub const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Runs one task to its end.
+    ///
+    /// # Errors
+    /// [`Failure`] for text that is no task; whatever happens to a task itself is a `FinalResult`.
+    pub async fn run(&mut self, text: &str, signals: &mut Signals) -> Result<FinalResult, Failure> {
+        check(text)?;
+        let mut task_id = TaskId::provisional(Uuid::now_v7());
+        let mut tap = self.system.hub().tap("display", TAP);
+        let input = UserInput {
+            task_id: task_id.clone(),
+            text: text.to_owned(),
+            history: self.history.clone(),
+            person_present: self.confirm.person_present(),
+            scope: self.system.scope(),
+        };
+        self.say(&task_id, input)?;
+        let mut waiting: VecDeque<Message> = VecDeque::new();
+        let mut asked: Option<Answer> = None;
+        let mut aborted = false;
+        let (ending, seq) = loop {
+            if asked.is_none() && !aborted {
+                asked = waiting.pop_front().and_then(|message| self.question(&message));
+            }
+            tokio::select! {
+                biased;
+                heard = self.inbox.recv() => {
+                    let Some(envelope) = heard else { return Err(Failure::failed("the system went down while the task ran")) };
+                    match &envelope.payload {
+                        Message::FinalResult(result) if result.task_id.suffix() == task_id.suffix() => break (result.clone(), envelope.seq),
+                        // Several subtasks may ask at once; the person is asked one thing after the other.
+                        other => waiting.push_back(other.clone()),
+                    }
+                }
+                message = async { match &mut asked { Some(answer) => answer.await, None => std::future::pending().await } } => {
+                    asked = None;
+                    self.say(&task_id, message)?;
+                }
+                seen = tap.recv() => {
+                    if let Some(TapItem::Envelope(envelope)) = &seen {
+                        if let Message::TaskSpec(spec) = &envelope.payload {
+                            task_id = spec.task_id.clone();
+                        }
+                    }
+                    if let Some(item) = seen && (!aborted || self.show == Show::Json) {
+                        self.display(&item);
+                    }
+                }
+                signal = signals.next() => {
+                    if aborted {
+                        return Err(Failure { message: "stopped before the task could end in order".into(), hint: None, code: 130 });
+                    }
+                    aborted = true;
+                    asked = None;
+                    self.say(&task_id, TaskAborted { task_id: task_id.clone(), reason: signal.to_owned() })?;
+                }
+            }
+        };
+        self.catch_up(&mut tap, seq, aborted);
+        self.history.push(Turn { input: text.to_owned(), summary: ending.summary.clone() });
+        let surplus = self.history.len().saturating_sub(HISTORY);
+        self.history.drain(..surplus);
+        Ok(ending)
+    }
+
+    /// Takes the system down in order: nothing that was accepted is lost.
+    pub async fn close(self) {
+        drop(self.inbox);
+        self.system.shutdown().await;
+    }
+
+    fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {
+        self.system.hub().publish(Role::User, Some(task_id), message.into()).map_err(|e| Failure::failed(e.to_string()))
+    }
+
+    /// The future of the person's answer, when a message is a question.
+    fn question(&self, message: &Message) -> Option<Answer> {
+        let confirm = Arc::clone(&self.confirm);
+        match message {
+            Message::ConfirmationRequest(request) => {
+                let request = request.clone();
+                Some(Box::pin(async move {
+                    let consent = confirm.confirm(&request).await;
+                    ConfirmationAnswer { request_id: request.request_id, task_id: request.task_id, consent }.into()
+                }))
+            }
+            Message::ClarificationRequest(request) => {
+                let request = request.clone();
+                Some(Box::pin(async move {
+                    let text = confirm.clarify(&request).await;
+                    ClarificationAnswer { task_id: request.task_id, round: request.round, text }.into()
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Shows what came before the ending and is still in the tap.
+    fn catch_up(&self, tap: &mut Tap, seq: u64, aborted: bool) {
+        while let Some(item) = tap.try_recv() {
+            let last = matches!(&item, TapItem::Envelope(envelope) if envelope.seq >= seq);
+            if !aborted || self.show == Show::Json {
+                self.display(&item);
+            }
+            if last {
+                break;
+            }
+        }
+    }
+
+    fn display(&self, item: &TapItem) {
+        let envelope = match item {
+            TapItem::Envelope(envelope) => envelope,
+            TapItem::Gap(gap) => return output::note(&format!("the display missed {gap}")),
+        };
+        match self.show {
+            Show::Nothing => {}
+            Show::Progress => {
+                if let Some(line) = progress::line(envelope) {
+                    output::note(&line);
+                }
+            }
+            Show::Everything => output::note(&progress::verbose_line(envelope)),
+            Show::Json => output::result(&serde_json::to_string(envelope.as_ref()).unwrap_or_default()),
+        }
+    }
+}
+
+/// Whether a text can be a task at all.
+///
+/// # Errors
+/// [`Failure`] (exit 2) for empty and for oversized text.
+pub fn check(text: &str) -> Result<(), Failure> {
+    if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Failure::usage("there is no task: the text is empty").hint("say what to do, such as: artoo \"count the files in src\""));
+    }
+    if text.len() > TEXT_MAX {
+        return Err(Failure::usage(format!("the task has {} bytes, more than the {TEXT_MAX} that are taken", text.len()))
+            .hint("put long text into a file and name the file in the task"));
+    }
+    Ok(())
+}

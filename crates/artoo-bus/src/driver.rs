@@ -1,0 +1,455 @@
+//! The one driver: receive, step, perform (design §2).
+//!
+//! Owns the life of a role around its pure core: which event comes next, the records of it in the journal, the calls in
+//! flight and their end. Must not know which role it drives, and never lets a panic of a core or an adapter end it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use artoo_protocol::journal::{Entry, StepCause};
+use artoo_protocol::message::{Cause, PlanningFailed};
+use artoo_protocol::{
+    Actor, Answer, CallId, Command, Envelope, Event, Message, MessageKind, Millis, Role, Slug, TaskId, Timestamp,
+};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+
+use crate::hub::Refusal;
+use crate::inbox::Inbox;
+use crate::notice::Notice;
+use crate::perform::{Shell, Work};
+use crate::tap::{Tap, TapItem};
+
+/// Longest sleep at a stretch: a deadline is an instant of the clock, which may jump (a set clock, a suspended machine).
+const NAP: Millis = Millis(60_000);
+
+/// Where a role hears from.
+#[derive(Debug)]
+pub enum Source {
+    /// Its inbox: only what the routes address to it. Its steps are journaled.
+    Inbox(Inbox),
+    /// A tap: everything. For observers, whose steps are no part of a task and are not journaled.
+    Tap(Tap),
+}
+
+impl Source {
+    async fn recv(&mut self) -> Option<TapItem> {
+        match self {
+            Self::Inbox(inbox) => inbox.recv().await.map(TapItem::Envelope),
+            Self::Tap(tap) => tap.recv().await,
+        }
+    }
+}
+
+/// What a resumed role begins with, see [`Recovered`](crate::Recovered); empty for a fresh one.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// Events that it had not taken yet.
+    pub events: Vec<Event>,
+    /// Commands that it had given and that were not begun.
+    pub commands: Vec<Command>,
+    /// Commands that were begun, are journaled, and are to be performed again.
+    pub again: Vec<Command>,
+}
+
+/// A call that was in flight when its driver ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Who asked for it.
+    pub role: Role,
+    /// For which task.
+    pub task_id: TaskId,
+    /// Correlation.
+    pub call: CallId,
+    /// `model call`, `assessment`, `tool call`, `check` or `recall`.
+    pub what: &'static str,
+}
+
+/// What is left when a driver has ended.
+#[derive(Debug)]
+pub struct Ended<A> {
+    /// The role with its state.
+    pub actor: A,
+    /// Calls that were stopped; the journal holds them as begun and not answered.
+    pub open_calls: Vec<OpenCall>,
+}
+
+/// Drives a role until `stop` becomes true or its sender is dropped.
+///
+/// At any moment the order is: a deadline that has come, answers, messages. Everything is journaled before it takes
+/// effect; what belongs to a task that has ended is not performed, and its answers are not handed over.
+pub async fn drive<A: Actor>(
+    actor: A,
+    mut source: Source,
+    shell: Arc<Shell>,
+    start: Start,
+    mut stop: watch::Receiver<bool>,
+) -> Ended<A> {
+    let mut driver = Driver {
+        actor,
+        shell,
+        journaled: matches!(source, Source::Inbox(_)),
+        calls: JoinSet::new(),
+        running: HashMap::new(),
+        tasks: BTreeMap::new(),
+        stuck: None,
+    };
+    driver.begin(start);
+    loop {
+        let now = driver.shell.hub.now();
+        let deadline = driver.actor.deadline().filter(|due| driver.stuck != Some(*due));
+        if let Some(due) = deadline
+            && due <= now
+        {
+            driver.wake(now, due);
+            tokio::task::yield_now().await;
+            if *stop.borrow() {
+                break;
+            }
+            continue;
+        }
+        let nap = deadline.map_or(NAP, |due| due.since(now).min(NAP));
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            Some(done) = driver.calls.join_next_with_id(), if !driver.calls.is_empty() => driver.answered(done),
+            heard = source.recv() => match heard {
+                Some(item) => driver.hear_item(item),
+                None => break,
+            },
+            () = tokio::time::sleep(nap.to_duration()), if deadline.is_some() => {}
+        }
+    }
+    // An observer reads what it already has; what waits in an inbox is in the journal and can be resumed.
+    if let Source::Tap(tap) = &mut source {
+        while let Some(item) = tap.try_recv() {
+            driver.hear_item(item);
+        }
+    }
+    driver.end().await
+}
+
+struct Driver<A> {
+    actor: A,
+    shell: Arc<Shell>,
+    journaled: bool,
+    calls: JoinSet<Answer>,
+    running: HashMap<Id, Running>,
+    /// Tasks that the role has had events of, by suffix: a wake is recorded in the journal of each.
+    tasks: BTreeMap<String, TaskId>,
+    /// A deadline that a wake did not move.
+    stuck: Option<Timestamp>,
+}
+
+struct Running {
+    task: TaskId,
+    call: CallId,
+    work: Work,
+    handle: AbortHandle,
+    cancelled: bool,
+}
+
+/// Whether a command goes into the journal: all but those that already are there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    Now,
+    Before,
+}
+
+impl<A: Actor> Driver<A> {
+    fn begin(&mut self, start: Start) {
+        for command in start.again {
+            self.perform(command, None, Recorded::Before);
+        }
+        for command in start.commands {
+            self.perform(command, None, Recorded::Now);
+        }
+        for event in start.events {
+            match event {
+                Event::Message { envelope } => self.hear(&envelope),
+                Event::Answer { task_id, call, answer } => self.take_answer(&task_id, call, answer),
+                Event::Wake => {}
+            }
+        }
+    }
+
+    fn hear_item(&mut self, item: TapItem) {
+        match item {
+            TapItem::Envelope(envelope) => self.hear(&envelope),
+            TapItem::Gap(gap) => self.shell.hub.notice(&Notice::Missed { role: A::ROLE, gap }),
+        }
+    }
+
+    fn hear(&mut self, envelope: &Envelope) {
+        let event = Event::Message {
+            envelope: envelope.clone(),
+        };
+        let cause = StepCause::Message { seq: envelope.seq };
+        self.step(envelope.task_id.as_ref(), cause, event);
+        if envelope.payload.kind() == MessageKind::FinalResult
+            && let Some(task) = &envelope.task_id
+        {
+            self.tasks.remove(task.suffix());
+            self.shell.meter.forget(task);
+        }
+    }
+
+    fn answered(&mut self, done: Result<(Id, Answer), JoinError>) {
+        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let Some(running) = self.running.remove(&id) else {
+            return;
+        };
+        if !running.cancelled && !self.shell.hub.phase(&running.task).is_ended() {
+            match done {
+                Ok((_, answer)) => self.take_answer(&running.task, running.call, answer),
+                Err(error) if error.is_panic() => {
+                    let message = panic_words(error.into_panic().as_ref());
+                    self.shell.hub.notice(&Notice::PerformanceBroke {
+                        role: A::ROLE,
+                        task_id: running.task.clone(),
+                        call: running.call,
+                        message: message.clone(),
+                    });
+                    let answer = running.work.failure(&format!("internal error: {message}"));
+                    self.take_answer(&running.task, running.call, answer);
+                }
+                // Stopped from outside, with the runtime itself: nobody waits for the answer.
+                Err(_) => {}
+            }
+        }
+        self.shell.hub.pending().lower(1);
+    }
+
+    fn take_answer(&mut self, task: &TaskId, call: CallId, answer: Answer) {
+        self.record(
+            task,
+            Entry::Answered {
+                role: A::ROLE,
+                call,
+                answer: answer.clone(),
+            },
+        );
+        if let Answer::Model(Ok(reply)) = &answer
+            && let Some(reached) = self.shell.meter.charge(task, &reply.model, &reply.usage)
+        {
+            self.publish(Role::Runtime, Some(task), reached.into());
+        }
+        let event = Event::Answer {
+            task_id: task.clone(),
+            call,
+            answer,
+        };
+        self.step(Some(task), StepCause::Answer { call }, event);
+    }
+
+    fn wake(&mut self, now: Timestamp, due: Timestamp) {
+        let hub = &self.shell.hub;
+        self.tasks.retain(|_, task| !hub.phase(task).is_ended());
+        let entry = |role| Entry::Stepped {
+            role,
+            now,
+            cause: StepCause::Wake,
+        };
+        for task in self.tasks.values() {
+            self.record(task, entry(A::ROLE));
+        }
+        self.take_step(now, None, Event::Wake);
+        if self.actor.deadline() == Some(due) {
+            self.stuck = Some(due);
+            self.shell.hub.notice(&Notice::DeadlineStuck { role: A::ROLE });
+        }
+    }
+
+    fn step(&mut self, task: Option<&TaskId>, cause: StepCause, event: Event) {
+        self.stuck = None;
+        let now = self.shell.hub.now();
+        if let Some(task) = task {
+            self.tasks.insert(task.suffix().to_owned(), task.clone());
+            let role = A::ROLE;
+            self.record(task, Entry::Stepped { role, now, cause });
+        }
+        self.take_step(now, task, event);
+    }
+
+    fn take_step(&mut self, now: Timestamp, task: Option<&TaskId>, event: Event) {
+        let actor = &mut self.actor;
+        let stepped = catch_unwind(AssertUnwindSafe(|| -> Vec<Command> {
+            actor.step(now, event).into_iter().map(Into::into).collect()
+        }));
+        match stepped {
+            Ok(commands) => {
+                for command in commands {
+                    self.perform(command, task, Recorded::Now);
+                }
+            }
+            Err(panic) => self.broke(task, &panic_words(panic.as_ref())),
+        }
+    }
+
+    /// A step panicked: nothing of what it wanted is done, and R7 is asked to end its task instead of leaving it to
+    /// hang. A wake names no task, so it is all of the role's.
+    fn broke(&mut self, task: Option<&TaskId>, message: &str) {
+        self.shell.hub.notice(&Notice::RoleBroke {
+            role: A::ROLE,
+            task_id: task.cloned(),
+            message: message.to_owned(),
+        });
+        let works_on_tasks = match A::ROLE {
+            Role::R1 | Role::R2 | Role::R3 | Role::R4a | Role::R4b => true,
+            Role::R5 | Role::R6 | Role::R7 | Role::User | Role::Runtime => false,
+        };
+        if !works_on_tasks {
+            return;
+        }
+        match task {
+            Some(task) => self.fail(task, message),
+            None => self.tasks.values().for_each(|task| self.fail(task, message)),
+        }
+    }
+
+    fn fail(&self, task: &TaskId, message: &str) {
+        let slug = task.as_str().rsplit_once('_').map_or("", |(slug, _)| slug);
+        let failed = PlanningFailed {
+            task_id: task.clone(),
+            slug: Slug::repair(slug),
+            intent: String::new(),
+            reason: format!("internal error in the {} ({}): {message}", A::ROLE.title(), A::ROLE),
+            cause: Cause::PlanningFailed,
+        };
+        self.publish(Role::Runtime, Some(task), failed.into());
+    }
+
+    fn perform(&mut self, command: Command, step_task: Option<&TaskId>, recorded: Recorded) {
+        if recorded == Recorded::Now && !matches!(command, Command::Publish { .. }) {
+            let Some(task) = subject(&command, step_task) else {
+                return self.carry_out(command);
+            };
+            if !matches!(command, Command::Store { .. }) && self.shell.hub.phase(&task).is_ended() {
+                return;
+            }
+            let entry = Entry::Commanded {
+                role: A::ROLE,
+                command: command.clone(),
+            };
+            self.record(&task, entry);
+        }
+        self.carry_out(command);
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Publish { task_id, message } => self.publish(A::ROLE, task_id.as_ref(), *message),
+            Command::CallModel { task_id, call, request } => self.spawn(task_id, call, Work::Model(request)),
+            Command::Assess {
+                task_id,
+                call,
+                invocation,
+            } => self.spawn(task_id, call, Work::Assess(invocation)),
+            Command::RunTool {
+                task_id,
+                call,
+                invocation,
+                permit,
+            } => self.spawn(task_id, call, Work::Run(invocation, permit)),
+            Command::RunCheck { task_id, call, request } => self.spawn(task_id, call, Work::Check(request)),
+            Command::Recall { task_id, call, query } => self.spawn(task_id, call, Work::Recall(query)),
+            Command::Cancel { task_id, call } => self.cancel(&task_id, call),
+            Command::Store { megram } => {
+                let memory = self.shell.ports.memory.clone();
+                let stored = catch_unwind(AssertUnwindSafe(|| memory.map(|memory| memory.write(megram))));
+                if let Err(panic) = stored {
+                    self.shell.hub.notice(&Notice::RoleBroke {
+                        role: A::ROLE,
+                        task_id: None,
+                        message: format!("memory: {}", panic_words(panic.as_ref())),
+                    });
+                }
+            }
+        }
+    }
+
+    fn publish(&self, from: Role, task: Option<&TaskId>, message: Message) {
+        match self.shell.hub.publish_if_alive(from, task, message) {
+            // What is said for a task that has ended goes unsaid; the person hears nothing after an abort.
+            Ok(_) | Err(Refusal::Ended) => {}
+            Err(Refusal::NoRoute(error)) => self.shell.hub.notice(&Notice::Unroutable(error)),
+        }
+    }
+
+    fn spawn(&mut self, task: TaskId, call: CallId, work: Work) {
+        self.shell.hub.pending().raise(1);
+        let future = work.clone().perform(Arc::clone(&self.shell), task.clone());
+        let handle = self.calls.spawn(future);
+        self.shell.hub.tie(&task, handle.clone());
+        let running = Running {
+            task,
+            call,
+            work,
+            handle: handle.clone(),
+            cancelled: false,
+        };
+        self.running.insert(handle.id(), running);
+    }
+
+    fn cancel(&mut self, task: &TaskId, call: CallId) {
+        for running in self.running.values_mut() {
+            if running.call == call && running.task.suffix() == task.suffix() {
+                running.cancelled = true;
+                running.handle.abort();
+            }
+        }
+    }
+
+    fn record(&self, task: &TaskId, entry: Entry) {
+        if self.journaled
+            && let Some(journal) = self.shell.hub.journal()
+            && let Some(notice) = journal.record(task, entry)
+        {
+            self.shell.hub.notice(&notice);
+        }
+    }
+
+    async fn end(mut self) -> Ended<A> {
+        self.calls.shutdown().await;
+        self.shell.hub.pending().lower(self.running.len());
+        let mut open_calls: Vec<OpenCall> = self
+            .running
+            .into_values()
+            .filter(|running| !running.cancelled && !self.shell.hub.phase(&running.task).is_ended())
+            .map(|running| OpenCall {
+                role: A::ROLE,
+                task_id: running.task,
+                call: running.call,
+                what: running.work.name(),
+            })
+            .collect();
+        open_calls.sort_by(|a, b| (&a.task_id, a.call).cmp(&(&b.task_id, b.call)));
+        Ended {
+            actor: self.actor,
+            open_calls,
+        }
+    }
+}
+
+/// The task in whose journal a command is written.
+fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
+    match command {
+        Command::Publish { task_id, .. } => task_id.clone(),
+        Command::CallModel { task_id, .. }
+        | Command::Assess { task_id, .. }
+        | Command::RunTool { task_id, .. }
+        | Command::RunCheck { task_id, .. }
+        | Command::Recall { task_id, .. }
+        | Command::Cancel { task_id, .. } => Some(task_id.clone()),
+        Command::Store { .. } => step_task.cloned(),
+    }
+}
+
+fn panic_words(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without words".to_owned())
+}

@@ -1,0 +1,218 @@
+//! Reading journals back, also those of killed processes and of older versions (design §17).
+//!
+//! Owns tolerance: a torn last line is left out and reported, unknown fields are ignored, lines are bounded, and any
+//! other defect is an error that names its line. Must not write.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::{FORMAT_VERSION, Message, TaskId};
+use thiserror::Error;
+
+use super::{JournalError, LINE_MAX};
+
+/// A journal that cannot be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The file.
+    #[error("cannot read the journal: {0}")]
+    Io(#[from] io::Error),
+    /// A line that is no record, before the last one.
+    #[error("line {line} of the journal is damaged: {message}")]
+    Damaged {
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Written by a later version of the program.
+    #[error("the journal has format {found}; this program reads up to {FORMAT_VERSION}")]
+    TooNew {
+        /// The format found.
+        found: u32,
+    },
+}
+
+/// Reads one record after the other. After an error nothing more comes.
+#[derive(Debug)]
+pub struct Reader<R> {
+    source: R,
+    line: u64,
+    bytes: u64,
+    torn: bool,
+    ended: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from the beginning of a journal.
+    pub const fn new(source: R) -> Self {
+        Self {
+            source,
+            line: 0,
+            bytes: 0,
+            torn: false,
+            ended: false,
+        }
+    }
+
+    /// Whether the last line was torn, which is how a killed process leaves it.
+    pub const fn torn(&self) -> bool {
+        self.torn
+    }
+
+    /// Length of everything read so far without a torn line.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, ReadError> {
+        let mut line = Vec::new();
+        let limit = LINE_MAX as u64 + 1;
+        (&mut self.source).take(limit).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        self.line += 1;
+        if line.last() != Some(&b'\n') {
+            if line.len() > LINE_MAX {
+                return Err(self.damaged(format!("longer than {LINE_MAX} bytes")));
+            }
+            self.torn = true;
+            return Ok(None);
+        }
+        let record: Record = serde_json::from_slice(&line).map_err(|e| self.damaged(e.to_string()))?;
+        if record.n != self.line {
+            return Err(self.damaged(format!("it says that it is record {}", record.n)));
+        }
+        match (&record.entry, self.line) {
+            (Entry::Opened { format, .. }, 1) if *format > FORMAT_VERSION => {
+                return Err(ReadError::TooNew { found: *format });
+            }
+            (Entry::Opened { .. }, 1) => {}
+            (_, 1) => return Err(self.damaged("the first record is not `opened`".to_owned())),
+            (_, _) => {}
+        }
+        self.bytes += line.len() as u64;
+        Ok(Some(record))
+    }
+
+    const fn damaged(&self, message: String) -> ReadError {
+        ReadError::Damaged {
+            line: self.line,
+            message,
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let record = self.read().transpose();
+        self.ended = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+/// A journal read whole.
+#[derive(Debug)]
+pub struct Contents {
+    /// The records.
+    pub records: Vec<Record>,
+    /// Whether a torn last line was left out.
+    pub torn: bool,
+    /// Length of the whole lines.
+    pub bytes: u64,
+}
+
+/// Reads a journal from bytes.
+///
+/// # Errors
+/// [`ReadError`] for a defect anywhere but in the last line.
+pub fn read(source: impl BufRead) -> Result<Contents, ReadError> {
+    let mut reader = Reader::new(source);
+    let records = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+    Ok(Contents {
+        records,
+        torn: reader.torn(),
+        bytes: reader.bytes(),
+    })
+}
+
+/// Reads a journal from a file.
+///
+/// # Errors
+/// [`ReadError`], see [`read`].
+pub fn read_file(path: &Path) -> Result<Contents, ReadError> {
+    read(BufReader::new(File::open(path)?))
+}
+
+/// A journal in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The task, as the file's name says.
+    pub task_id: TaskId,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The journals of a folder, by name; none where there is no folder. Files of other names are passed over.
+///
+/// # Errors
+/// [`JournalError::Io`] when the folder cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Found>, JournalError> {
+    let unreadable = |source| JournalError::Io {
+        what: "cannot read",
+        path: folder.to_owned(),
+        source,
+    };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some(Ok(task_id)) = name.strip_suffix(".jsonl").map(TaskId::parse) {
+            found.push(Found { task_id, path });
+        }
+    }
+    found.sort_by(|a, b| a.task_id.cmp(&b.task_id));
+    Ok(found)
+}
+
+/// The journal of a run, whether its file has the provisional or the final name.
+///
+/// # Errors
+/// [`JournalError::Io`] when the folder cannot be read.
+pub fn find(folder: &Path, task: &TaskId) -> Result<Option<Found>, JournalError> {
+    let all = list(folder)?;
+    let exact = all.iter().find(|found| found.task_id == *task);
+    let same_run = || all.iter().find(|found| found.task_id.suffix() == task.suffix());
+    Ok(exact.or_else(same_run).cloned())
+}
+
+/// The id of the run: the one that R1 committed to, else the one that the journal was opened with.
+pub fn task_id(records: &[Record]) -> Option<&TaskId> {
+    let committed = records.iter().find_map(|record| match &record.entry {
+        Entry::Published { envelope } => match &envelope.payload {
+            Message::TaskSpec(spec) => Some(&spec.task_id),
+            Message::DirectAnswer(answer) => Some(&answer.task_id),
+            _ => None,
+        },
+        _ => None,
+    });
+    committed.or_else(|| {
+        records.iter().find_map(|record| match &record.entry {
+            Entry::Opened { task_id, .. } => Some(task_id),
+            _ => None,
+        })
+    })
+}

@@ -1,0 +1,256 @@
+//! Replay and recovery: the steps of a journal fed to fresh roles (design §17).
+//!
+//! Owns the comparison of what a role wants now with what it wanted then, and what of it was still to come when the
+//! process was killed. Must not perform anything.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use artoo_protocol::journal::{Entry, Record, StepCause};
+use artoo_protocol::{Actor, Answer, CallId, Command, Envelope, Event, Message, Role, TaskId, Timestamp, route};
+use thiserror::Error;
+
+/// The first place where a replayed role does not do what the journal says.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("record {n}: {role} {what}")]
+pub struct Difference {
+    /// The record.
+    pub n: u64,
+    /// The role.
+    pub role: Role,
+    /// What is different, for people.
+    pub what: String,
+    /// What the journal holds.
+    pub recorded: Option<Box<Command>>,
+    /// What the role gave now.
+    pub produced: Option<Box<Command>>,
+}
+
+/// A role as it was when its process ended.
+#[derive(Debug)]
+pub struct Recovered<A> {
+    /// The role with its state.
+    pub actor: A,
+    /// Messages and answers that the journal holds and that it has not taken.
+    pub events: Vec<Event>,
+    /// Commands that it gave and that were not begun.
+    pub commands: Vec<Command>,
+    /// Commands that were begun and not answered. Performing one again is for the caller to decide: reading may be
+    /// repeated, what cannot be taken back may not.
+    pub unanswered: Vec<Command>,
+}
+
+/// Feeds the steps of one task's journal to a fresh role and compares every command with the recorded one.
+///
+/// # Errors
+/// The first [`Difference`].
+pub fn replay_role<A: Actor>(actor: A, records: &[Record]) -> Result<(), Difference> {
+    recover_role(actor, records).map(|_| ())
+}
+
+/// Like [`replay_role`], and gives what is needed to go on from the end of the journal.
+///
+/// # Errors
+/// The first [`Difference`]: a role that decides differently now cannot go on.
+pub fn recover_role<A: Actor>(actor: A, records: &[Record]) -> Result<Recovered<A>, Difference> {
+    let mut replay = Replay::new(actor);
+    for record in records {
+        match &record.entry {
+            Entry::Published { envelope } => replay.published(record.n, envelope)?,
+            Entry::Commanded { role, command } if *role == A::ROLE => {
+                replay.expect(record.n, command)?;
+                replay.begun(command);
+            }
+            Entry::Answered { role, call, answer } if *role == A::ROLE => replay.answered(*call, answer),
+            Entry::Stepped { role, now, cause } if *role == A::ROLE => replay.stepped(record.n, *now, *cause)?,
+            Entry::Opened { .. }
+            | Entry::Commanded { .. }
+            | Entry::Answered { .. }
+            | Entry::Stepped { .. }
+            | Entry::Closed { .. } => {}
+        }
+    }
+    Ok(replay.finish())
+}
+
+struct Replay<A> {
+    actor: A,
+    task: Option<TaskId>,
+    aborted: bool,
+    messages: HashMap<u64, Envelope>,
+    answers: HashMap<CallId, Answer>,
+    /// Messages by sequence number and answers by call that were not taken yet, in the order of the journal.
+    waiting: Vec<Waiting>,
+    /// What the last steps gave and the journal has not shown yet.
+    produced: VecDeque<Command>,
+    running: Vec<(CallId, Command)>,
+    cancelled: HashSet<CallId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    Message(u64),
+    Answer(CallId),
+}
+
+impl<A: Actor> Replay<A> {
+    fn new(actor: A) -> Self {
+        Self {
+            actor,
+            task: None,
+            aborted: false,
+            messages: HashMap::new(),
+            answers: HashMap::new(),
+            waiting: Vec::new(),
+            produced: VecDeque::new(),
+            running: Vec::new(),
+            cancelled: HashSet::new(),
+        }
+    }
+
+    fn published(&mut self, n: u64, envelope: &Envelope) -> Result<(), Difference> {
+        self.task.clone_from(&envelope.task_id);
+        self.aborted |= matches!(envelope.payload, Message::TaskAborted(_));
+        if envelope.from == A::ROLE {
+            let said = Command::Publish {
+                task_id: envelope.task_id.clone(),
+                message: Box::new(envelope.payload.clone()),
+            };
+            self.expect(n, &said)?;
+        }
+        let heard = envelope.to == A::ROLE
+            || route(envelope.payload.kind(), envelope.from).is_some_and(|route| route.copies.contains(&A::ROLE));
+        if heard {
+            self.messages.insert(envelope.seq, envelope.clone());
+            self.waiting.push(Waiting::Message(envelope.seq));
+        }
+        Ok(())
+    }
+
+    fn begun(&mut self, command: &Command) {
+        match command {
+            Command::CallModel { call, .. }
+            | Command::Assess { call, .. }
+            | Command::RunTool { call, .. }
+            | Command::RunCheck { call, .. }
+            | Command::Recall { call, .. } => self.running.push((*call, command.clone())),
+            Command::Cancel { call, .. } => {
+                self.running.retain(|(running, _)| running != call);
+                self.cancelled.insert(*call);
+            }
+            Command::Publish { .. } | Command::Store { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, call: CallId, answer: &Answer) {
+        self.running.retain(|(running, _)| *running != call);
+        if self.answers.insert(call, answer.clone()).is_none() {
+            self.waiting.push(Waiting::Answer(call));
+        }
+    }
+
+    fn stepped(&mut self, n: u64, now: Timestamp, cause: StepCause) -> Result<(), Difference> {
+        // A role that was overtaken by an abort gave commands that were not carried out.
+        if let Some(missing) = self.produced.pop_front()
+            && !self.aborted
+        {
+            return Err(difference::<A>(
+                n,
+                "wants something that was not done",
+                None,
+                Some(missing),
+            ));
+        }
+        self.produced.clear();
+        let event = match cause {
+            StepCause::Message { seq } => {
+                self.waiting.retain(|waiting| *waiting != Waiting::Message(seq));
+                let envelope = self.messages.get(&seq).cloned();
+                envelope.map(|envelope| Event::Message { envelope })
+            }
+            StepCause::Answer { call } => {
+                self.waiting.retain(|waiting| *waiting != Waiting::Answer(call));
+                self.answer_event(call)
+            }
+            StepCause::Wake => Some(Event::Wake),
+        };
+        let Some(event) = event else {
+            return Err(difference::<A>(
+                n,
+                "took an event that the journal does not hold",
+                None,
+                None,
+            ));
+        };
+        let actor = &mut self.actor;
+        // A step that panicked then gave nothing, and does so again.
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            actor.step(now, event).into_iter().map(Into::into).collect()
+        }));
+        self.produced = stepped.unwrap_or_default();
+        Ok(())
+    }
+
+    fn answer_event(&self, call: CallId) -> Option<Event> {
+        Some(Event::Answer {
+            task_id: self.task.clone()?,
+            call,
+            answer: self.answers.get(&call)?.clone(),
+        })
+    }
+
+    fn expect(&mut self, n: u64, recorded: &Command) -> Result<(), Difference> {
+        loop {
+            let Some(produced) = self.produced.pop_front() else {
+                let recorded = Some(recorded.clone());
+                return Err(difference::<A>(n, "does not want this any more", recorded, None));
+            };
+            if same(&produced, recorded) {
+                return Ok(());
+            }
+            if !self.aborted {
+                let recorded = Some(recorded.clone());
+                return Err(difference::<A>(n, "wants something else", recorded, Some(produced)));
+            }
+        }
+    }
+
+    fn finish(self) -> Recovered<A> {
+        let events = self
+            .waiting
+            .iter()
+            .filter_map(|waiting| match waiting {
+                Waiting::Message(seq) => self
+                    .messages
+                    .get(seq)
+                    .cloned()
+                    .map(|envelope| Event::Message { envelope }),
+                Waiting::Answer(call) if self.cancelled.contains(call) => None,
+                Waiting::Answer(call) => self.answer_event(*call),
+            })
+            .collect();
+        Recovered {
+            actor: self.actor,
+            events,
+            commands: self.produced.into(),
+            unanswered: self.running.into_iter().map(|(_, command)| command).collect(),
+        }
+    }
+}
+
+fn difference<A: Actor>(n: u64, what: &str, recorded: Option<Command>, produced: Option<Command>) -> Difference {
+    Difference {
+        n,
+        role: A::ROLE,
+        what: what.to_owned(),
+        recorded: recorded.map(Box::new),
+        produced: produced.map(Box::new),
+    }
+}
+
+/// Whether a command is the recorded one. It makes the way through JSON first, as the recorded one did.
+fn same(produced: &Command, recorded: &Command) -> bool {
+    let written = serde_json::to_string(produced);
+    let read = written.and_then(|text| serde_json::from_str::<Command>(&text));
+    read.is_ok_and(|read| read == *recorded)
+}

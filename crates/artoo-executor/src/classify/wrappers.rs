@@ -1,0 +1,178 @@
+//! Programs that run another program (design §9).
+//!
+//! Owns the way from a wrapper's arguments to the command it runs. Must not know the shell's syntax.
+
+use super::Walk;
+use super::special::placeholder;
+use super::words::Arg;
+
+pub(super) fn env(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    let mut rest = args.iter().enumerate();
+    while let Some((at, arg)) = rest.next() {
+        let text = arg.known();
+        match text {
+            "-i" | "-" | "-0" | "--ignore-environment" | "--null" => {}
+            "-u" | "--unset" => {
+                rest.next();
+            }
+            _ if text.starts_with("--unset=") => {}
+            _ if text.starts_with('-') || !arg.is_single() => {
+                return walk.unknown(format!("`env {text}` can do more than read"));
+            }
+            _ => match text.split_once('=') {
+                Some((variable, _)) => walk.assigned(variable, false),
+                None => return walk.argv(args.get(at..).unwrap_or_default()),
+            },
+        }
+    }
+}
+
+pub(super) fn command(walk: &mut Walk, name: &str, args: &[Arg]) {
+    match args.first().and_then(Arg::literal) {
+        Some("-v" | "-V") => {}
+        Some("-p") => prefix(walk, name, args.get(1..).unwrap_or_default()),
+        _ => prefix(walk, name, args),
+    }
+}
+
+/// `builtin CMD`, `nohup CMD`: no options of their own.
+pub(super) fn prefix(walk: &mut Walk, name: &str, args: &[Arg]) {
+    if args.first().is_some_and(|arg| arg.known().starts_with('-')) {
+        return walk.unknown(format!("`{name}` with options is not understood"));
+    }
+    walk.argv(args);
+}
+
+pub(super) fn nice(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let skip = match args.first().and_then(Arg::literal) {
+        Some("-n") => 2,
+        Some(text) if text.starts_with("--adjustment=") => 1,
+        Some(text) if text.strip_prefix('-').is_some_and(|n| n.parse::<i8>().is_ok()) => 1,
+        _ => 0,
+    };
+    prefix(walk, name, args.get(skip..).unwrap_or_default());
+}
+
+pub(super) fn timeout(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let mut at = 0;
+    loop {
+        at += match args.get(at).map(Arg::known) {
+            Some("-k" | "-s" | "--kill-after" | "--signal") => 2,
+            Some("--preserve-status" | "--foreground" | "-v" | "--verbose") => 1,
+            Some(text) if text.starts_with("--kill-after=") || text.starts_with("--signal=") => 1,
+            _ => break,
+        };
+    }
+    match args.get(at..).and_then(<[Arg]>::split_first) {
+        Some((duration, rest)) if duration.is_single() && !duration.known().starts_with('-') => {
+            prefix(walk, name, rest);
+        }
+        _ => walk.unknown("`timeout` with these arguments is not understood"),
+    }
+}
+
+pub(super) fn stdbuf(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let options = args
+        .iter()
+        .take_while(|arg| {
+            arg.literal()
+                .is_some_and(|t| t.len() > 2 && ["-i", "-o", "-e"].iter().any(|o| t.starts_with(o)))
+        })
+        .count();
+    prefix(walk, name, args.get(options..).unwrap_or_default());
+}
+
+pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    let mut mark: Option<String> = None;
+    let mut rest = args;
+    while let Some((arg, after)) = rest.split_first() {
+        let Some(option) = arg.literal().filter(|text| text.starts_with('-')) else {
+            break;
+        };
+        rest = after;
+        if ["--null", "--no-run-if-empty", "--verbose"].contains(&option)
+            || ["--max-args=", "--max-procs=", "--max-lines=", "--delimiter="]
+                .iter()
+                .any(|long| option.starts_with(long))
+        {
+            continue;
+        }
+        let flags = option.trim_start_matches('-').trim_start_matches(['0', 'r', 't', 'x']);
+        let mut chars = flags.chars();
+        let Some(flag) = chars.next() else {
+            continue;
+        };
+        if option.starts_with("--") || !"nPLdsIEa".contains(flag) {
+            return walk.unknown(format!("`xargs {option}` is not understood"));
+        }
+        let attached = chars.as_str();
+        let value = if attached.is_empty() {
+            let Some((value, after)) = rest.split_first() else {
+                return walk.unknown("`xargs` with these arguments is not understood");
+            };
+            rest = after;
+            value.literal().map(str::to_owned)
+        } else {
+            Some(attached.to_owned())
+        };
+        if flag == 'I' {
+            match value.filter(|mark| !mark.is_empty()) {
+                Some(value) => mark = Some(value),
+                None => return walk.unknown("what `xargs` replaces is known only when it runs"),
+            }
+        }
+    }
+    if rest.is_empty() {
+        return;
+    }
+    let mut inner: Vec<Arg> = rest.to_vec();
+    match &mark {
+        Some(mark) => {
+            for arg in &mut inner {
+                if arg.known().contains(mark.as_str()) {
+                    *arg = placeholder(arg, mark, &Arg::one(""));
+                }
+            }
+        }
+        None => inner.push(Arg::any()),
+    }
+    walk.argv(&inner);
+}
+
+pub(super) fn privileged(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let mut at = 0;
+    while let Some(option) = args.get(at).map(Arg::known).filter(|text| text.starts_with('-')) {
+        at += if ["-u", "-g", "-h", "-p", "-C", "-T"].contains(&option) {
+            2
+        } else {
+            1
+        };
+    }
+    walk.argv(args.get(at..).unwrap_or_default());
+    walk.unknown(format!("`{name}` runs it with other rights"));
+}
+
+pub(super) fn shell(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let mut runs_text = false;
+    let mut rest = args;
+    while let Some((arg, after)) = rest.split_first() {
+        let Some(flags) = arg.literal().and_then(|text| text.strip_prefix('-')) else {
+            break;
+        };
+        if flags.is_empty() || !flags.chars().all(|c| "ceuxo".contains(c)) {
+            return walk.unknown(format!("`{name} {}` is not understood", arg.known()));
+        }
+        runs_text |= flags.contains('c');
+        rest = after;
+        if flags.contains('o') {
+            match rest.split_first() {
+                Some((option, after)) if option.literal() == Some("pipefail") => rest = after,
+                _ => return walk.unknown(format!("`{name} -o` is not understood")),
+            }
+        }
+    }
+    match rest.first().and_then(Arg::literal) {
+        Some(script) if runs_text => walk.script(script, walk.depth + 1),
+        _ => walk.unknown(format!("what `{name}` runs is known only when it runs")),
+    }
+}

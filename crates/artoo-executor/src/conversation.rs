@@ -1,0 +1,148 @@
+//! What the model of an attempt is told (design §8, §18).
+//!
+//! Owns the prompt, the `report` tool and the wording of results. Everything that comes from outside stands in a section
+//! that it cannot close. Must not decide anything.
+
+use std::fmt::Write;
+
+use artoo_protocol::message::{CorrectionSignal, ExecutionStatus, SubTask};
+use artoo_protocol::model::ChatMessage;
+use artoo_protocol::prompt::section;
+use artoo_protocol::text::head_tail;
+use artoo_protocol::tool::{ToolOutput, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Name of the tool that ends an attempt.
+pub const REPORT: &str = "report";
+
+/// The fixed part of the prompt: the four laws, then R3's own text.
+pub fn system_prompt() -> String {
+    format!(
+        "{}\n{}",
+        include_str!("../../../prompts/laws.md"),
+        include_str!("../../../prompts/executor.md")
+    )
+}
+
+/// The model's own account at the end of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Report {
+    /// How it ended.
+    pub status: ExecutionStatus,
+    /// The result.
+    #[serde(default)]
+    pub output: String,
+    /// What is open, or why it failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// How a model sees the `report` tool.
+pub fn report_spec() -> ToolSpec {
+    ToolSpec {
+        name: REPORT.to_owned(),
+        description: "Ends this subtask with your account of it.".to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "status": {"type": "string", "enum": ["completed", "uncertain", "failed"]},
+                "output": {"type": "string", "description": "the concrete result"},
+                "reason": {"type": ["string", "null"], "description": "what is open, or why it failed"}
+            },
+            "required": ["status", "output"],
+            "additionalProperties": false
+        }),
+    }
+}
+
+/// The conversation at the beginning of an attempt.
+pub fn opening(
+    system: &str,
+    facts: &str,
+    now: &str,
+    subtask: &SubTask,
+    correction: Option<&CorrectionSignal>,
+) -> Vec<ChatMessage> {
+    let mut user = section("intent", &subtask.intent);
+    user.push_str(&section("context", &subtask.context));
+    user.push_str(&section(
+        "success_criteria",
+        &list(subtask.success_criteria.iter().map(|criterion| &criterion.criterion)),
+    ));
+    user.push_str(&section("suggested_tools", &subtask.tools.join(", ")));
+    let must_not = subtask.must_not.tools.iter().chain(&subtask.must_not.targets);
+    user.push_str(&section("must_not_use", &list(must_not)));
+    user.push_str(&section("allowed_paths", &list(&subtask.scope)));
+    user.push_str(&section("machine", facts));
+    user.push_str(&section("now", now));
+    if let Some(correction) = correction {
+        user.push_str(&self::correction(correction));
+    }
+    vec![
+        ChatMessage::System {
+            content: system.to_owned(),
+        },
+        ChatMessage::User { content: user },
+    ]
+}
+
+fn correction(signal: &CorrectionSignal) -> String {
+    let mut text = format!(
+        "Attempt {} was not accepted. Take a different approach this time.\n",
+        signal.attempt_number
+    );
+    text.push_str(&section("failed_criterion", &signal.failed_criterion));
+    text.push_str(&section("what_was_wrong", &signal.what_was_wrong));
+    text.push_str(&section("what_to_do", &signal.what_to_do));
+    text.push_str(&section("calls_not_to_repeat", &list(&signal.avoid_calls)));
+    text
+}
+
+fn list<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
+    items.into_iter().flat_map(|item| ["- ", item, "\n"]).collect()
+}
+
+/// A tool's result as the model sees it, at most about `limit` characters of output.
+pub fn result_text(output: &ToolOutput, limit: usize) -> String {
+    let mut text = String::new();
+    if let Some(error) = &output.error {
+        text.push_str(&section("error", error));
+    }
+    if let Some(exit) = output.exit {
+        let _ = writeln!(text, "exit status {exit}, {} lines", output.lines);
+    }
+    if output.interrupted {
+        text.push_str("It was interrupted: what follows is not complete.\n");
+    }
+    let shown = section("output", &head_tail(&output.output, limit));
+    text.push_str(if shown.is_empty() {
+        "There was no output.\n"
+    } else {
+        &shown
+    });
+    text
+}
+
+/// The call in a form in which equal calls are equal: keys sorted, white space collapsed.
+pub fn normalised(tool: &str, input: &Value) -> String {
+    format!("{tool} {}", normal_value(input))
+}
+
+fn normal_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => Value::Array(items.iter().map(normal_value).collect()),
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_by_key(|(name, _)| name.as_str());
+            Value::Object(
+                sorted
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), normal_value(value)))
+                    .collect(),
+            )
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}

@@ -1,0 +1,192 @@
+//! The built-in tools and the box they lie in (design §8).
+//!
+//! Owns what is common to all tools: arguments, invalid calls, masking of secrets. Tools look at the world through the
+//! folders they are given. Must not know the gate, the model or the conversation: a tool merely says what a call would do
+//! and refuses to do more than it was permitted.
+
+mod find_files;
+mod glob;
+mod place;
+mod read_file;
+mod secrets;
+mod shell;
+mod write_file;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use artoo_protocol::message::FailureClass;
+use artoo_protocol::ports::{Tool, Toolbox};
+use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach, ToolOutput, ToolSpec};
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+
+pub use place::Places;
+pub use secrets::Mask;
+
+/// What the built-in tools are set up with.
+#[derive(Clone, Debug)]
+pub struct ToolSettings {
+    /// The folders.
+    pub places: Places,
+    /// The environment of the process; secrets in it are neither passed on nor shown.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Time limit of a command that names none.
+    pub command_limit: Duration,
+}
+
+/// Tools by name.
+pub struct Tools {
+    by_name: BTreeMap<String, Arc<dyn Tool>>,
+    mask: Mask,
+}
+
+impl Tools {
+    /// The built-in tools.
+    pub fn built_in(settings: &ToolSettings) -> Self {
+        let places = Arc::new(settings.places.clone());
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(find_files::FindFiles {
+                places: Arc::clone(&places),
+            }),
+            Arc::new(glob::Glob {
+                places: Arc::clone(&places),
+            }),
+            Arc::new(read_file::ReadFile {
+                places: Arc::clone(&places),
+            }),
+            Arc::new(write_file::WriteFile {
+                places: Arc::clone(&places),
+            }),
+            Arc::new(shell::Shell::new(places, settings)),
+        ];
+        Self::of(tools, Mask::of_environment(&settings.environment))
+    }
+
+    /// These tools; of two with one name the later stays. Their output is masked.
+    pub fn of(tools: Vec<Arc<dyn Tool>>, mask: Mask) -> Self {
+        let by_name = tools.into_iter().map(|tool| (tool.spec().name, tool)).collect();
+        Self { by_name, mask }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+        format!("there is no tool `{name}`; there are: {}", names.join(", "))
+    }
+}
+
+#[async_trait]
+impl Toolbox for Tools {
+    fn specs(&self) -> Vec<ToolSpec> {
+        self.by_name.values().map(|tool| tool.spec()).collect()
+    }
+
+    async fn assess(&self, invocation: &Invocation) -> Assessment {
+        match self.by_name.get(&invocation.tool) {
+            Some(tool) => tool.assess(invocation).await,
+            None => invalid(self.unknown(&invocation.tool)),
+        }
+    }
+
+    async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
+        let Some(tool) = self.by_name.get(&invocation.tool) else {
+            return failed(self.unknown(&invocation.tool), FailureClass::Logical);
+        };
+        let mut output = tool.run(invocation, permit).await;
+        output.output = self.mask.text(&output.output);
+        output.error = output.error.map(|error| self.mask.text(&error));
+        output
+    }
+}
+
+/// The arguments of a call.
+fn arguments<T: DeserializeOwned>(invocation: &Invocation) -> Result<T, String> {
+    serde_json::from_value(invocation.input.clone())
+        .map_err(|error| format!("bad arguments for `{}`: {error}", invocation.tool))
+}
+
+/// A call that cannot be made at all.
+fn invalid(why: impl Into<String>) -> Assessment {
+    Assessment {
+        effect: EffectClass::Read,
+        reach: Reach::Nowhere,
+        action: String::new(),
+        reason: String::new(),
+        programs: Vec::new(),
+        targets: Vec::new(),
+        invalid: Some(why.into()),
+    }
+}
+
+/// A call that only looks.
+fn reading(action: String, target: String) -> Assessment {
+    Assessment {
+        effect: EffectClass::Read,
+        reach: Reach::Nowhere,
+        action,
+        reason: "it only reads".to_owned(),
+        programs: Vec::new(),
+        targets: vec![target],
+        invalid: None,
+    }
+}
+
+/// A call that did not work.
+fn failed(error: impl Into<String>, class: FailureClass) -> ToolOutput {
+    ToolOutput {
+        error: Some(error.into()),
+        failure_class: Some(class),
+        ..ToolOutput::default()
+    }
+}
+
+/// A call that the operating system did not let work.
+fn failed_by_system(what: &str, error: &std::io::Error) -> ToolOutput {
+    failed(format!("{what}: {error}"), FailureClass::Environmental)
+}
+
+/// Refuses when a call turns out to do more than it was permitted.
+fn exceeds(found: EffectClass, permit: Permit) -> Option<ToolOutput> {
+    (found > permit.effect).then(|| {
+        let why = format!(
+            "what it would do changed from {} to {} since it was looked at: it was not done",
+            permit.effect, found
+        );
+        failed(why, FailureClass::Environmental)
+    })
+}
+
+/// Runs blocking work on a thread for it. The work is told when nobody waits for it any more.
+async fn blocking<T: Send + 'static>(work: impl FnOnce(&Abandoned) -> T + Send + 'static) -> Option<T> {
+    let abandoned = Abandoned::default();
+    let _guard = Guard(abandoned.clone());
+    tokio::task::spawn_blocking(move || work(&abandoned)).await.ok()
+}
+
+/// Whether the future that waits for some work was dropped.
+#[derive(Clone, Debug, Default)]
+struct Abandoned(Arc<std::sync::atomic::AtomicBool>);
+
+impl Abandoned {
+    fn is_set(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+struct Guard(Abandoned);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// What is said when a worker thread died.
+fn worker_died() -> ToolOutput {
+    failed("the tool broke: its worker ended early", FailureClass::Environmental)
+}
+
+#[cfg(test)]
+mod tests;

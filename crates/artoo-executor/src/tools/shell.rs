@@ -1,0 +1,206 @@
+//! `shell`: one bash command line (design §8, §9).
+//!
+//! Owns how a command's class and written paths become an assessment, and how its ending becomes a result. Must not run
+//! anything whose class at the moment of running is worse than its permit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use artoo_protocol::message::FailureClass;
+use artoo_protocol::ports::Tool;
+use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach, ToolOutput, ToolSpec};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::place::{landing, worst};
+use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
+use crate::classify::{CommandClass, WrittenPath, classify};
+use crate::gate::is_free;
+use crate::spawn::{self, Ended, Launch};
+
+/// The longest time limit that a call may ask for.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Exit statuses by which a shell says that a command is missing or cannot be started.
+const CANNOT_RUN: [i32; 2] = [126, 127];
+
+pub(super) struct Shell {
+    places: Arc<Places>,
+    environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    limit: Duration,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+}
+
+impl Shell {
+    pub fn new(places: Arc<Places>, settings: &ToolSettings) -> Self {
+        let environment = spawn::environment(settings.environment.iter().cloned());
+        Self {
+            places,
+            environment,
+            limit: settings.command_limit,
+        }
+    }
+
+    /// What the command would do: its own class, and the paths it writes.
+    fn judge(&self, class: &CommandClass, invocation: &Invocation) -> (EffectClass, Reach, Vec<String>) {
+        let mut effects = vec![(
+            class.effect,
+            if class.effect == EffectClass::Read {
+                Reach::Nowhere
+            } else {
+                Reach::Elsewhere
+            },
+        )];
+        let mut paths = Vec::new();
+        for written in &class.writes {
+            let (text, is_folder) = match written {
+                WrittenPath::File(text) => (text, false),
+                WrittenPath::Folder(text) => (text, true),
+                WrittenPath::Unknown => {
+                    effects.push((EffectClass::Modify, Reach::Elsewhere));
+                    continue;
+                }
+            };
+            let path = self.places.commanded(text);
+            match landing(&path) {
+                // Making a folder that is there changes nothing.
+                Ok(real) if is_folder && real.is_dir() => {}
+                Ok(real) => {
+                    effects.push(self.places.effect_of_writing(&real, invocation));
+                    paths.push(real.display().to_string());
+                }
+                Err(_) => effects.push((EffectClass::Modify, Reach::Elsewhere)),
+            }
+        }
+        let (effect, reach) = worst(effects).unwrap_or((EffectClass::External, Reach::Elsewhere));
+        (effect, reach, paths)
+    }
+}
+
+#[async_trait]
+impl Tool for Shell {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "shell".to_owned(),
+            description: "Runs one bash command in the working directory, without a terminal and without input. Reading needs no \
+                permission; anything that changes, deletes or sends is put to the user first."
+                .to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string"},
+                    "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": LONGEST.as_secs()}
+                },
+                "required": ["command"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    async fn assess(&self, invocation: &Invocation) -> Assessment {
+        let given = match arguments::<Arguments>(invocation) {
+            Ok(given) => given,
+            Err(error) => return invalid(error),
+        };
+        if given.command.trim().is_empty() || given.command.contains('\0') {
+            return invalid("the command is empty or holds a zero byte");
+        }
+        let class = classify(&given.command);
+        let (effect, reach, paths) = self.judge(&class, invocation);
+        let mut targets = vec![given.command.clone()];
+        // The paths stand for the whole call only when writing them is the worst it does.
+        if class.effect <= EffectClass::Read && !class.writes.contains(&WrittenPath::Unknown) {
+            targets.extend(paths);
+        }
+        Assessment {
+            effect,
+            reach,
+            action: given.command,
+            reason: class.reason.unwrap_or_else(|| "it only reads".to_owned()),
+            programs: class.programs,
+            targets,
+            invalid: None,
+        }
+    }
+
+    async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
+        let given = match arguments::<Arguments>(invocation) {
+            Ok(given) => given,
+            Err(error) => return failed(error, FailureClass::Logical),
+        };
+        let class = classify(&given.command);
+        let (effect, reach, paths) = self.judge(&class, invocation);
+        if let Some(refusal) = exceeds(effect, permit) {
+            return refusal;
+        }
+        if !permit.confirmed && !is_free(effect, reach) {
+            return failed(
+                "what it writes to changed since it was looked at: it was not run",
+                FailureClass::Environmental,
+            );
+        }
+        let limit = given
+            .timeout_seconds
+            .map_or(self.limit, Duration::from_secs)
+            .clamp(Duration::from_secs(1), LONGEST);
+        let launch = Launch {
+            command: given.command,
+            cwd: self.places.cwd.clone(),
+            environment: self.environment.clone(),
+            limit,
+        };
+        match spawn::run(launch).await {
+            Ok(ended) => {
+                let touched = paths
+                    .into_iter()
+                    .filter(|path| Path::new(path).symlink_metadata().is_ok())
+                    .collect();
+                ToolOutput {
+                    programs: class.programs,
+                    touched,
+                    ..result(ended, limit)
+                }
+            }
+            Err(error) => failed_by_system("the shell could not be started", &error),
+        }
+    }
+}
+
+fn result(ended: Ended, limit: Duration) -> ToolOutput {
+    let mut output = ended.stdout.text;
+    if ended.stderr.bytes > 0 {
+        if !output.is_empty() && !output.ends_with('\n') {
+            output.push('\n');
+        }
+        output.push_str("[stderr]\n");
+        output.push_str(&ended.stderr.text);
+    }
+    let cannot_run = ended.exit.is_some_and(|code| CANNOT_RUN.contains(&code));
+    let killed = ended.exit.is_none() && !ended.timed_out;
+    let error = if ended.timed_out {
+        Some(format!("timed out after {} s", limit.as_secs()))
+    } else if killed {
+        Some("ended by a signal".to_owned())
+    } else if cannot_run {
+        Some("a command is missing or cannot be started".to_owned())
+    } else {
+        None
+    };
+    ToolOutput {
+        output,
+        truncated: ended.stdout.truncated || ended.stderr.truncated,
+        lines: ended.stdout.lines,
+        exit: ended.exit,
+        failure_class: error.as_ref().map(|_| FailureClass::Environmental),
+        error,
+        interrupted: ended.timed_out || killed,
+        ..ToolOutput::default()
+    }
+}

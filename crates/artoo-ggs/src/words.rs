@@ -1,0 +1,337 @@
+//! What the controller says to people: the rationale of a directive and the text of an ending (design §13, §14).
+//!
+//! Owns wording by code alone; a model may word an abandoned task better, and this is what stands when it does not.
+
+use std::fmt::Write as _;
+
+use artoo_protocol::message::{Cause, Directive, OutcomeStatus, PartialResult, SubTaskOutcome, ToolCall, Urgency};
+use artoo_protocol::text::{head_tail, one_line};
+use serde_json::Value;
+
+use crate::blocked::Blocked;
+use crate::control::Round;
+use crate::megrams::what_happened;
+use crate::signals::{Failure, Ground, Tally};
+
+/// Most lines of one list in a text.
+const LINES_MAX: usize = 20;
+/// Most criteria that a result names in each of its lists.
+const NAMES_MAX: usize = 1_000;
+/// Longest part of a model's wording that is passed on, in characters.
+const PART_MAX: usize = 4_000;
+
+/// Which criterion drove D, what the trend was, what is asked of the planner, and why.
+pub fn rationale(round: &Round, directive: Directive, tally: &Tally<'_>, blocked: &Blocked) -> String {
+    let mut text = format!(
+        "{} of {} criteria are not met (D = {:.2})",
+        tally.failures.len(),
+        tally.total,
+        round.loss.d.get(),
+    );
+    match tally.driver() {
+        Some(Failure { criterion, ground, .. }) => {
+            let ground = match ground {
+                Ground::Judged => "",
+                Ground::Unjudged => ", whose subtask failed before it could be judged",
+                Ground::NotRun => ", whose subtask was not started",
+            };
+            let _ = write!(text, ", most of all “{}”{ground}. ", one_line(criterion, 200));
+        }
+        None => text.push_str("; the merged result was rejected all the same. "),
+    }
+    let _ = write!(text, "{} {} ", trend(round), demand(directive, round));
+    let forbidden: Vec<&String> = blocked.tools.iter().chain(&blocked.targets).collect();
+    if !forbidden.is_empty() {
+        let shown: Vec<String> = forbidden
+            .iter()
+            .take(LINES_MAX)
+            .map(|item| one_line(item, 80))
+            .collect();
+        let _ = write!(text, "Not again: {}", shown.join(", "));
+        match forbidden.len().saturating_sub(LINES_MAX) {
+            0 => text.push('.'),
+            more => {
+                let _ = write!(text, " and {more} more.");
+            }
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+fn trend(round: &Round) -> String {
+    let size = round.grad_l.get().abs();
+    let apart = format!(
+        "(∇L = {:+.2}, of which the task {:+.2})",
+        round.grad_l.get(),
+        round.grad_task.get()
+    );
+    match (round.number, round.urgency) {
+        (1, _) => "This is the first round, so there is no trend yet.".to_owned(),
+        (_, Urgency::Lower) => format!("The loss fell by {size:.2} {apart}."),
+        (_, Urgency::Higher) => format!("The loss rose by {size:.2} {apart}."),
+        (_, Urgency::Neutral) => format!("The loss hardly moved {apart}."),
+    }
+}
+
+fn demand(directive: Directive, round: &Round) -> String {
+    let p = round.loss.p.get();
+    match directive {
+        Directive::Refine => format!(
+            "The environment stood in the way, not the approach (P = {p:.2}), and there is movement: keep the method, tighten its parameters."
+        ),
+        Directive::ChangePath => format!(
+            "The environment stood in the way, not the approach (P = {p:.2}), and nothing moves: keep the method, take another target."
+        ),
+        Directive::ChangeApproach => {
+            format!("The approach itself is wrong (P = {p:.2}), whatever the trend: take another method.")
+        }
+        Directive::BreakSymmetry => format!(
+            "The approach itself is wrong (P = {p:.2}) and nothing moves: take a class of tools that was not tried before."
+        ),
+    }
+}
+
+/// What remains of a round for the text of an ending, in short lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Subtasks that matched, with what they gave.
+    pub achieved: Vec<String>,
+    /// Subtasks that failed and why, or were not started.
+    pub failed: Vec<String>,
+    /// Calls that were made: tool, input, what came of it.
+    pub tried: Vec<String>,
+    /// Criteria that failed or were not run.
+    pub unmet: Vec<String>,
+    /// Criteria that passed on text alone or were not judged.
+    pub unverified: Vec<String>,
+}
+
+impl Digest {
+    /// Of one round.
+    pub fn of(outcomes: &[SubTaskOutcome], tally: &Tally<'_>) -> Self {
+        let mut digest = Self {
+            unmet: names(tally.failures.iter().map(|failure| failure.criterion)),
+            unverified: names(tally.unverified.iter().copied()),
+            ..Self::default()
+        };
+        for outcome in outcomes {
+            let intent = one_line(&outcome.intent, 160);
+            match outcome.status {
+                OutcomeStatus::Matched => push(&mut digest.achieved, || with(&intent, &shown(&outcome.output, 200))),
+                OutcomeStatus::Failed => push(&mut digest.failed, || with(&intent, &why_failed(outcome))),
+                OutcomeStatus::NotRun => push(&mut digest.failed, || {
+                    with(&intent, "not started, an earlier step failed")
+                }),
+            }
+            for call in &outcome.tool_calls {
+                push(&mut digest.tried, || tried(call));
+            }
+        }
+        digest
+    }
+}
+
+fn names<'a>(criteria: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    criteria
+        .filter(|criterion| seen.insert(*criterion))
+        .take(NAMES_MAX)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn push(list: &mut Vec<String>, line: impl FnOnce() -> String) {
+    if list.len() < LINES_MAX {
+        list.push(line());
+    }
+}
+
+fn with(intent: &str, what: &str) -> String {
+    match (intent.is_empty(), what.is_empty()) {
+        (true, _) => what.to_owned(),
+        (false, true) => intent.to_owned(),
+        (false, false) => format!("{intent}: {what}"),
+    }
+}
+
+fn shown(value: &Value, limit: usize) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => one_line(text, limit),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => one_line(&value.to_string(), limit),
+    }
+}
+
+fn why_failed(outcome: &SubTaskOutcome) -> String {
+    if let Some(reason) = outcome
+        .failure_reason
+        .as_deref()
+        .filter(|reason| !reason.trim().is_empty())
+    {
+        return one_line(reason, 240);
+    }
+    outcome
+        .criteria_verdicts
+        .iter()
+        .find(|verdict| verdict.verdict == artoo_protocol::message::Verdict::Fail)
+        .map_or_else(
+            || "no reason was given".to_owned(),
+            |verdict| with(&one_line(&verdict.criterion, 120), &one_line(&verdict.evidence, 160)),
+        )
+}
+
+fn tried(call: &ToolCall) -> String {
+    let came = if call.failed() {
+        what_happened(call)
+    } else {
+        "ran".to_owned()
+    };
+    format!("{} `{}` {came}", call.tool, one_line(&call.target(), 120))
+}
+
+/// Why a task ended, as a sentence without its full stop.
+pub fn why(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Met => "every criterion was met",
+        Cause::WithinThreshold => "what is missing is small enough to stop here",
+        Cause::Answered => "it was answered directly",
+        Cause::Budget => "its budget is used up",
+        Cause::Resources => "the rounds and the time that it may take are used up",
+        Cause::Divergence => "the result got worse twice in a row",
+        Cause::ReplansExhausted => "every allowed change of plan was tried and failed",
+        Cause::Infeasible => "every failing step reported that it cannot be done",
+        Cause::PlanningFailed => "no valid plan could be made",
+        Cause::Refused => "an action that it needs was not allowed",
+        Cause::NoModel => "no language model could be reached or understood it",
+        Cause::Aborted => "it was stopped",
+    }
+}
+
+/// The summary of a success: what is there, and by name what is not.
+pub fn success(summary: &str, digest: &Digest) -> String {
+    let mut text = if summary.trim().is_empty() {
+        "Done, except for what follows.".to_owned()
+    } else {
+        format!("Done, except for what follows. {}", one_line(summary, 600))
+    };
+    list(&mut text, "Not met", &digest.unmet);
+    list(&mut text, "Not verified", &digest.unverified);
+    text
+}
+
+/// The text of an abandoned task by code: why, what was achieved, what failed, what was tried, what to try next.
+pub fn abandoned(cause: Cause, detail: &str, digest: &Digest) -> String {
+    let mut text = opening(cause, detail);
+    list(&mut text, "Achieved", &digest.achieved);
+    list(&mut text, "Failed", &digest.failed);
+    list(&mut text, "Tried", &digest.tried);
+    list(&mut text, "To try next", &next_steps(cause, digest));
+    text
+}
+
+/// The same in the words of a model, which were asked for beforehand.
+pub fn abandoned_in_words(cause: Cause, detail: &str, words: &PartialResult, digest: &Digest) -> String {
+    let part = |text: &str, else_: &[String]| {
+        if text.trim().is_empty() {
+            else_.to_vec()
+        } else {
+            vec![head_tail(text.trim(), PART_MAX)]
+        }
+    };
+    let steps: Vec<String> = words
+        .next_steps
+        .iter()
+        .filter(|step| !step.trim().is_empty())
+        .map(|step| one_line(step, 400))
+        .collect();
+    let mut text = opening(cause, detail);
+    list(&mut text, "Achieved", &part(&words.achieved, &digest.achieved));
+    list(&mut text, "Failed", &part(&words.failed, &digest.failed));
+    list(
+        &mut text,
+        "To try next",
+        &if steps.is_empty() {
+            next_steps(cause, digest)
+        } else {
+            steps
+        },
+    );
+    text
+}
+
+fn opening(cause: Cause, detail: &str) -> String {
+    let detail = one_line(detail, 600);
+    if detail.is_empty() {
+        format!("Not achieved: {}.", why(cause))
+    } else {
+        format!("Not achieved: {}. {detail}", why(cause))
+    }
+}
+
+fn list(text: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n{title}:");
+    for line in lines.iter().take(LINES_MAX) {
+        let _ = write!(text, "\n- {line}");
+    }
+    if let more @ 1.. = lines.len().saturating_sub(LINES_MAX) {
+        let _ = write!(text, "\n- … and {more} more");
+    }
+}
+
+fn next_steps(cause: Cause, digest: &Digest) -> Vec<String> {
+    let first = match cause {
+        Cause::Budget | Cause::Resources => "Allow more time or a larger budget, or ask for a smaller part of it.",
+        Cause::Divergence | Cause::ReplansExhausted => {
+            "Name the method or the place to be used, or ask for it in smaller steps."
+        }
+        Cause::Infeasible => "Check whether what it needs exists and can be reached, then ask again.",
+        Cause::PlanningFailed => "Say it in other words, or in smaller steps.",
+        Cause::Refused => "Allow the action when asked, or grant it beforehand.",
+        Cause::NoModel => "Configure a model that can be reached, and run it again.",
+        Cause::Aborted | Cause::Met | Cause::WithinThreshold | Cause::Answered => return Vec::new(),
+    };
+    let mut steps = vec![first.to_owned()];
+    if let Some(unmet) = digest.unmet.first() {
+        steps.push(format!("Start from what is missing: {}", one_line(unmet, 200)));
+    }
+    steps
+}
+
+/// The lesson of an ending for memory: what worked or failed, with which calls, and why.
+pub fn lesson(cause: Cause, intent: &str, detail: &str, digest: &Digest) -> String {
+    let tried = if digest.tried.is_empty() {
+        "without any tool".to_owned()
+    } else {
+        digest.tried.iter().take(5).cloned().collect::<Vec<_>>().join("; ")
+    };
+    let intent = one_line(intent, 120);
+    match cause {
+        Cause::Met | Cause::Answered => format!("Worked for “{intent}”: {tried}."),
+        Cause::WithinThreshold => format!(
+            "Worked nearly for “{intent}”: {tried}. Left open: {}.",
+            digest.unmet.join("; ")
+        ),
+        Cause::Budget
+        | Cause::Resources
+        | Cause::Divergence
+        | Cause::ReplansExhausted
+        | Cause::Infeasible
+        | Cause::PlanningFailed
+        | Cause::Refused
+        | Cause::NoModel
+        | Cause::Aborted => {
+            let failed = if digest.failed.is_empty() {
+                one_line(detail, 240)
+            } else {
+                digest.failed.join("; ")
+            };
+            format!(
+                "Did not work for “{intent}”, because {}. Tried: {tried}. Failed: {failed}.",
+                why(cause)
+            )
+        }
+    }
+}

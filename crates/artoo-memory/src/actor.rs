@@ -1,0 +1,242 @@
+//! R5 as a pure state machine: memories in, questions in, answers out (design §15).
+//!
+//! Owns: which question an answer belongs to. Must not know: the store, prompts, models, tools.
+
+use artoo_protocol::message::{Level, Megram, MemoryQuery, MemoryReply};
+use artoo_protocol::{Actor, Answer, CallId, Command, Envelope, Event, Message, Millis, Role, TaskId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long a planner waits for the store before it plans without memory.
+pub const PATIENCE: Millis = Millis(10_000);
+
+/// R5: shared memory.
+#[derive(Debug)]
+pub struct MemoryActor {
+    next_call: CallId,
+    /// Questions put to the store and not yet answered.
+    asked: BTreeMap<CallId, Asked>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    task_id: TaskId,
+    query: u32,
+    until: Timestamp,
+}
+
+/// What R5 may do: store, read, answer. It has no way to call a model or a tool.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Effect {
+    /// Write a memory.
+    Store(Box<Megram>),
+    /// Read what a plan needs.
+    Recall {
+        /// Whose plan.
+        task_id: TaskId,
+        /// Comes back with the answer.
+        call: CallId,
+        /// The question.
+        query: MemoryQuery,
+    },
+    /// Answer the planner.
+    Reply(Box<MemoryReply>),
+}
+
+impl Default for MemoryActor {
+    fn default() -> Self {
+        Self {
+            next_call: CallId(0),
+            asked: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<Effect> for Command {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::Store(megram) => Self::Store { megram: *megram },
+            Effect::Recall { task_id, call, query } => Self::Recall { task_id, call, query },
+            Effect::Reply(reply) => {
+                let task_id = reply.task_id.clone();
+                Self::publish(&task_id, *reply)
+            }
+        }
+    }
+}
+
+impl MemoryActor {
+    /// With nothing asked.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn hear(&mut self, now: Timestamp, envelope: Envelope) -> Vec<Effect> {
+        match (envelope.from, envelope.payload) {
+            // The controller is the only role that writes; the user may, being no role. The laws are not stored.
+            (Role::R7 | Role::User, Message::Megram(megram)) if megram.level != Level::T => {
+                vec![Effect::Store(Box::new(megram))]
+            }
+            (Role::R2, Message::MemoryQuery(query)) => {
+                let call = self.next_call.take();
+                let task_id = query.task_id.clone();
+                let asked = Asked {
+                    task_id: task_id.clone(),
+                    query: query.query,
+                    until: now.plus(PATIENCE),
+                };
+                self.asked.insert(call, asked);
+                vec![Effect::Recall { task_id, call, query }]
+            }
+            // Whatever else is heard was not for the memory.
+            _ => Vec::new(),
+        }
+    }
+
+    fn recalled(&mut self, call: CallId, mut reply: MemoryReply) -> Vec<Effect> {
+        let Some(asked) = self.asked.remove(&call) else {
+            return Vec::new();
+        };
+        // The answer goes to the question asked, whatever the store put into it.
+        (reply.task_id, reply.query) = (asked.task_id, asked.query);
+        vec![Effect::Reply(Box::new(reply))]
+    }
+
+    fn give_up(&mut self, now: Timestamp) -> Vec<Effect> {
+        let late: Vec<CallId> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| asked.until <= now)
+            .map(|(call, _)| *call)
+            .collect();
+        let late = late.iter().filter_map(|call| self.asked.remove(call));
+        late.map(|asked| {
+            let mut reply = MemoryReply::empty(asked.task_id, asked.query);
+            reply.unavailable = Some(format!("memory did not answer within {PATIENCE}"));
+            Effect::Reply(Box::new(reply))
+        })
+        .collect()
+    }
+}
+
+impl Actor for MemoryActor {
+    type Effect = Effect;
+    const ROLE: Role = Role::R5;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Message { envelope } => self.hear(now, envelope),
+            Event::Answer { call, answer, .. } => match answer {
+                Answer::Recalled(reply) => self.recalled(call, reply),
+                Answer::Model(_) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) => Vec::new(),
+            },
+            Event::Wake => self.give_up(now),
+        }
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.asked.values().map(|asked| asked.until).min()
+    }
+
+    fn open_tasks(&self) -> usize {
+        self.asked
+            .values()
+            .map(|asked| &asked.task_id)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, megram};
+    use artoo_protocol::EnvelopeId;
+
+    fn task() -> TaskId {
+        TaskId::new("count_files_00000001")
+    }
+
+    fn heard(from: Role, payload: impl Into<Message>) -> Event {
+        let envelope = Envelope {
+            id: EnvelopeId::new("1"),
+            seq: 1,
+            task_id: Some(task()),
+            timestamp: at(),
+            from,
+            to: Role::R5,
+            payload: payload.into(),
+        };
+        Event::Message { envelope }
+    }
+
+    fn question(query: u32) -> MemoryQuery {
+        MemoryQuery {
+            task_id: task(),
+            query,
+            space: "intent:count_all_files".to_owned(),
+            entity: "env:local".to_owned(),
+            intent: "count all files".to_owned(),
+            tools: Vec::new(),
+        }
+    }
+
+    fn recalled(call: u32, query: u32) -> Event {
+        let reply = MemoryReply::empty(task(), query);
+        Event::Answer {
+            task_id: task(),
+            call: CallId(call),
+            answer: Answer::Recalled(reply),
+        }
+    }
+
+    #[test]
+    fn only_the_controller_and_the_user_write_and_never_laws() {
+        for role in Role::ALL {
+            let effects = MemoryActor::new().step(at(), heard(role, megram("1", "s", "e", 0.5, 1.0)));
+            assert_eq!(!effects.is_empty(), matches!(role, Role::R7 | Role::User), "{role}");
+        }
+        let mut law = megram("1", "s", "e", 0.5, 1.0);
+        law.level = Level::T;
+        assert_eq!(MemoryActor::new().step(at(), heard(Role::R7, law)), []);
+    }
+
+    #[test]
+    fn every_question_is_answered_once_and_leaves_nothing_behind() {
+        let mut actor = MemoryActor::new();
+        let asked = actor.step(at(), heard(Role::R2, question(4)));
+        assert!(matches!(asked.as_slice(), [Effect::Recall { call: CallId(0), .. }]));
+        assert_eq!(actor.step(at(), heard(Role::R3, question(5))), []);
+        assert_eq!((actor.open_tasks(), actor.deadline()), (1, Some(at().plus(PATIENCE))));
+        assert_eq!(actor.step(at(), recalled(9, 4)), [], "a foreign answer");
+        let replies = actor.step(at(), recalled(0, 77));
+        assert_eq!(replies, [Effect::Reply(Box::new(MemoryReply::empty(task(), 4)))]);
+        assert_eq!(actor.step(at(), recalled(0, 4)), [], "a duplicate answer");
+        assert_eq!((actor.open_tasks(), actor.deadline()), (0, None));
+        let [reply] = replies.as_slice() else { panic!() };
+        let Command::Publish {
+            task_id: Some(to),
+            message,
+        } = Command::from(reply.clone())
+        else {
+            panic!()
+        };
+        assert_eq!((to, message.kind()), (task(), artoo_protocol::MessageKind::MemoryReply));
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_holds_up_no_plan() {
+        let mut actor = MemoryActor::new();
+        let _ = actor.step(at(), heard(Role::R2, question(1)));
+        let _ = actor.step(at().plus(Millis(1)), heard(Role::R2, question(2)));
+        assert_eq!(actor.step(at().plus(Millis(9_999)), Event::Wake), []);
+        let late = actor.step(at().plus(PATIENCE), Event::Wake);
+        let [Effect::Reply(reply)] = late.as_slice() else {
+            panic!("{late:?}")
+        };
+        assert!(reply.query == 1 && reply.unavailable.is_some());
+        assert_eq!(actor.step(at().plus(PATIENCE), recalled(0, 1)), [], "a late answer");
+        assert_eq!(actor.step(at().plus(PATIENCE), recalled(1, 2)).len(), 1);
+        assert_eq!(actor.open_tasks(), 0);
+    }
+}

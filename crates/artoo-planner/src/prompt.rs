@@ -1,0 +1,327 @@
+//! What R2 shows its model, and the schemas of the answers (design §6, §18).
+//!
+//! Owns the words and their bounds: the fixed part, the same for every call so that providers can cache it, and the
+//! sections of the variable part. Decides nothing.
+
+use std::fmt::Write as _;
+
+use artoo_protocol::message::{
+    Directive, FailureMix, MustNot, OutcomeStatus, PlanDirective, SubTaskOutcome, TaskSpec, Urgency, Verdict,
+};
+use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::text::{head_tail, one_line};
+use artoo_protocol::tool::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::dispatch::output_text;
+
+/// Characters of the request and of the intent.
+pub const REQUEST_CHARS: usize = 20_000;
+/// Characters of a tool's description; the whole of it goes to R3.
+const TOOL_CHARS: usize = 240;
+/// Outcomes shown, and characters of one output, of a reason, and of all of them.
+const OUTCOMES: usize = 40;
+const OUTPUT_CHARS: usize = 1_500;
+pub const REASON_CHARS: usize = 400;
+const OUTCOMES_CHARS: usize = 24_000;
+/// Characters of a rejected plan.
+const REJECTED_CHARS: usize = 6_000;
+/// Blocked inputs shown, newest last; the validator knows them all.
+const TARGETS: usize = 50;
+
+/// The fixed texts of R2; by default those of the repository's `prompts` folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    /// Instructions for a plan, with the placeholder `{{laws}}`.
+    pub plan: String,
+    /// Instructions for a partial result, with the placeholder `{{laws}}`.
+    pub partial_result: String,
+    /// The laws that fill it.
+    pub laws: String,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self {
+            plan: include_str!("../prompts/planner.md").to_owned(),
+            partial_result: include_str!("../prompts/partial_result.md").to_owned(),
+            laws: include_str!("../prompts/laws.md").to_owned(),
+        }
+    }
+}
+
+impl Prompts {
+    /// The system message for a plan.
+    ///
+    /// # Errors
+    /// [`PromptError`] when the text has other placeholders than `{{laws}}`.
+    pub fn plan_text(&self) -> Result<String, PromptError> {
+        fill(&self.plan, &[("laws", self.laws.trim_end())])
+    }
+
+    /// The system message for a partial result.
+    ///
+    /// # Errors
+    /// [`PromptError`] when the text has other placeholders than `{{laws}}`.
+    pub fn partial_result_text(&self) -> Result<String, PromptError> {
+        fill(&self.partial_result, &[("laws", self.laws.trim_end())])
+    }
+}
+
+/// The schema `plan`. It demands only what a plan cannot be without: the rest has a meaning when it is missing, and what
+/// is wrong is told better by the validator than by a schema error.
+pub fn plan_schema() -> Value {
+    let criterion = json!({"anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                "criterion": {"type": "string"},
+                "mode": {"type": ["string", "null"]},
+                "check": {"type": ["object", "null"]}
+            },
+            "required": ["criterion"]
+        }
+    ]});
+    json!({
+        "type": "object",
+        "properties": {
+            "task_criteria": {"type": ["array", "null"], "items": criterion.clone()},
+            "subtasks": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sequence": {"type": ["integer", "number", "string", "null"]},
+                        "intent": {"type": "string"},
+                        "context": {"type": ["string", "object", "array", "null"]},
+                        "success_criteria": {"type": ["array", "null"], "items": criterion},
+                        "tools": {"type": ["array", "null"], "items": {"type": "string"}},
+                        "deadline": {"type": ["string", "null"]}
+                    },
+                    "required": ["intent"]
+                }
+            }
+        },
+        "required": ["subtasks"]
+    })
+}
+
+/// A plan that the validator refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejection {
+    /// What is wrong with it.
+    pub reasons: Vec<String>,
+    /// The answer.
+    pub plan: Value,
+}
+
+/// What the variable part of a plan request is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// Date and zone in words.
+    pub now: &'a str,
+    /// R3's tools.
+    pub tools: &'a [ToolSpec],
+    /// Memory's lines.
+    pub memory: &'a [String],
+    /// Everything that must not be used.
+    pub must_not: &'a MustNot,
+    /// The last directive, unless this is the first plan.
+    pub directive: Option<&'a PlanDirective>,
+    /// The last refused answer.
+    pub rejected: Option<&'a Rejection>,
+    /// The task.
+    pub spec: &'a TaskSpec,
+}
+
+/// The request for a plan.
+pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
+    let directive = situation.directive;
+    let user = [
+        section("now", situation.now),
+        section("tools", &tools(situation.tools)),
+        section("memory", &situation.memory.join("\n")),
+        section("must_not", &must_not(situation.must_not)),
+        section("directive", &directive.map(directive_text).unwrap_or_default()),
+        section(
+            "previous_outcomes",
+            &directive
+                .map(|d| previous(&d.outcomes, &d.gap_summary))
+                .unwrap_or_default(),
+        ),
+        section("rejected", &situation.rejected.map(rejected).unwrap_or_default()),
+        section("constraints", &constraints(situation.spec)),
+        section("request", &head_tail(&situation.spec.raw_input, REQUEST_CHARS)),
+        section("intent", &head_tail(&situation.spec.intent, REQUEST_CHARS)),
+    ];
+    request(system, user.concat(), "plan", plan_schema())
+}
+
+/// A request of one fixed and one variable message.
+pub fn request(system: &str, user: String, name: &str, schema: Value) -> ModelRequest {
+    ModelRequest {
+        tier: Tier::Brain,
+        messages: vec![
+            ChatMessage::System {
+                content: system.to_owned(),
+            },
+            ChatMessage::User { content: user },
+        ],
+        form: AnswerForm::Structured {
+            name: name.to_owned(),
+            schema,
+        },
+        max_output_tokens: None,
+    }
+}
+
+fn tools(specs: &[ToolSpec]) -> String {
+    if specs.is_empty() {
+        return "(none: only answers in words are possible)".to_owned();
+    }
+    let lines = specs
+        .iter()
+        .map(|spec| format!("{} — {}", spec.name, one_line(&spec.description, TOOL_CHARS)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn must_not(blocked: &MustNot) -> String {
+    let mut lines = Vec::new();
+    if !blocked.tools.is_empty() {
+        lines.push(format!("tools: {}", blocked.tools.join(", ")));
+    }
+    let hidden = blocked.targets.len().saturating_sub(TARGETS);
+    for target in blocked.targets.iter().skip(hidden) {
+        lines.push(format!("target: {}", one_line(target, REASON_CHARS)));
+    }
+    lines.join("\n")
+}
+
+fn constraints(spec: &TaskSpec) -> String {
+    let mut lines = Vec::new();
+    if let Some(scope) = &spec.constraints.scope {
+        lines.push(format!("scope stated by the user: {scope}"));
+    }
+    if !spec.scope.is_empty() {
+        lines.push(format!("changes are allowed below: {}", spec.scope.join(", ")));
+    }
+    if let Some(deadline) = spec.constraints.deadline {
+        lines.push(format!("deadline: {deadline}"));
+    }
+    lines.join("\n")
+}
+
+fn rejected(rejection: &Rejection) -> String {
+    let reasons: Vec<String> = rejection.reasons.iter().map(|reason| format!("- {reason}")).collect();
+    format!(
+        "{}\nThe rejected plan:\n{}",
+        reasons.join("\n"),
+        head_tail(&rejection.plan.to_string(), REJECTED_CHARS)
+    )
+}
+
+/// What each directive asks of the next plan.
+const fn demand(directive: Directive) -> &'static str {
+    match directive {
+        Directive::Refine => "keep the approach, and change its parameters: other inputs, tighter steps",
+        Directive::ChangePath => "keep the approach, and go to another target: other paths, queries, sources",
+        Directive::ChangeApproach => "take another method; the one used gave wrong results",
+        Directive::BreakSymmetry => "take a kind of tool that was not tried yet; nothing so far has helped",
+    }
+}
+
+fn directive_text(directive: &PlanDirective) -> String {
+    let urgency = match directive.urgency {
+        Urgency::Lower => "the gap is closing: change as little as needed",
+        Urgency::Neutral => "the gap stays the same",
+        Urgency::Higher => "the gap is growing: change clearly",
+    };
+    let class = match directive.failure_class {
+        FailureMix::Logical => "the approach was wrong (logical)",
+        FailureMix::Environmental => "the surroundings prevented it (environmental)",
+        FailureMix::Mixed => "partly the approach, partly the surroundings (mixed)",
+    };
+    let mut lines = vec![
+        format!("{}: {}", directive.directive.name(), demand(directive.directive)),
+        format!("urgency: {urgency}"),
+        format!("cause: {class}"),
+    ];
+    for (label, text) in [
+        ("criterion that failed", &directive.failed_criterion),
+        ("why", &directive.rationale),
+    ] {
+        if !text.trim().is_empty() {
+            lines.push(format!("{label}: {}", one_line(text, 2 * REASON_CHARS)));
+        }
+    }
+    if !directive.blocked_tools.is_empty() {
+        lines.push(format!("blocked tools: {}", directive.blocked_tools.join(", ")));
+    }
+    if !directive.blocked_targets.is_empty() {
+        let targets: Vec<String> = directive
+            .blocked_targets
+            .iter()
+            .take(TARGETS)
+            .map(|t| one_line(t, 100))
+            .collect();
+        lines.push(format!("blocked targets: {}", targets.join(" · ")));
+    }
+    lines.join("\n")
+}
+
+fn previous(list: &[SubTaskOutcome], gap: &str) -> String {
+    let mut text = outcomes(list);
+    if !gap.trim().is_empty() {
+        let _ = writeln!(text, "Gap: {}", one_line(gap, 2 * REASON_CHARS));
+    }
+    text
+}
+
+/// Outcomes in words, bounded.
+pub fn outcomes(list: &[SubTaskOutcome]) -> String {
+    let mut text = String::new();
+    for (index, outcome) in list.iter().take(OUTCOMES).enumerate() {
+        let _ = write!(text, "{}. {}", index + 1, outcome_text(outcome));
+    }
+    let more = list.len().saturating_sub(OUTCOMES);
+    if more > 0 {
+        let _ = writeln!(text, "… and {more} more");
+    }
+    head_tail(&text, OUTCOMES_CHARS)
+}
+
+fn outcome_text(outcome: &SubTaskOutcome) -> String {
+    let status = match outcome.status {
+        OutcomeStatus::Matched => "matched",
+        OutcomeStatus::Failed => "failed",
+        OutcomeStatus::NotRun => "not run",
+    };
+    let mut text = format!("[{status}] {}\n", one_line(&outcome.intent, REASON_CHARS));
+    if outcome.status == OutcomeStatus::NotRun {
+        return text;
+    }
+    if let Some(reason) = &outcome.failure_reason {
+        let _ = writeln!(text, "   reason: {}", one_line(reason, REASON_CHARS));
+    }
+    for verdict in outcome.criteria_verdicts.iter().filter(|v| v.verdict == Verdict::Fail) {
+        let (criterion, evidence) = (
+            one_line(&verdict.criterion, 200),
+            one_line(&verdict.evidence, REASON_CHARS),
+        );
+        let _ = writeln!(text, "   not met: {criterion} ({evidence})");
+    }
+    for call in outcome.tool_calls.iter().rev().take(5).rev() {
+        let how = call.exit.map_or_else(String::new, |code| format!(" exit {code}"));
+        let error = call
+            .error
+            .as_deref()
+            .map_or_else(String::new, |error| format!(" error: {error}"));
+        let line = format!("{} {}{how}{error}", call.tool, one_line(&call.target(), 160));
+        let _ = writeln!(text, "   call: {}", one_line(&line, 2 * TOOL_CHARS));
+    }
+    let output = head_tail(&output_text(&outcome.output), OUTPUT_CHARS);
+    let _ = writeln!(text, "   output: {}", output.replace('\n', "\n   "));
+    text
+}

@@ -1,0 +1,569 @@
+//! What a plan must satisfy before any of it runs: a table of rules, each with a reason a model can act on (design §6).
+//!
+//! Owns acceptance. It is code on purpose: a plan that a model promises to be good is not one. Knows no state of a task
+//! beyond what [`Ground`] holds.
+
+use artoo_protocol::message::{Check, CountOf, Criterion, MustNot};
+use artoo_protocol::text::one_line;
+use regex::RegexBuilder;
+
+use crate::parse::{Plan, Step};
+use crate::words::{contains_whole, normalised};
+
+/// Reasons that a model is given at once.
+const REASONS: usize = 12;
+/// Characters of an intent, of a context and of a criterion.
+const INTENT_CHARS: usize = 4_000;
+const CONTEXT_CHARS: usize = 40_000;
+const CRITERION_CHARS: usize = 2_000;
+/// Criteria of one subtask, or of the task.
+const CRITERIA: usize = 50;
+/// Bytes of a pattern and of its compiled form, and its depth: what the check runner accepts too.
+const PATTERN_BYTES: usize = 2_000;
+const COMPILED_BYTES: usize = 4 << 20;
+const PATTERN_DEPTH: u32 = 100;
+
+/// What a plan is measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The goal.
+    pub intent: &'a str,
+    /// Names of R3's tools.
+    pub tools: &'a [String],
+    /// What must not be used.
+    pub must_not: &'a MustNot,
+    /// Fingerprints of the plans that failed.
+    pub failed_plans: &'a [String],
+    /// Most subtasks.
+    pub subtasks: usize,
+}
+
+/// One rule: its name, and what it finds.
+struct Rule {
+    name: &'static str,
+    find: fn(&Ground<'_>, &Plan, &mut Vec<String>),
+}
+
+/// The rules in the order in which their reasons are given. The first two leave nothing for the others to look at.
+const RULES: &[Rule] = &[
+    Rule {
+        name: "no_subtasks",
+        find: no_subtasks,
+    },
+    Rule {
+        name: "too_many_subtasks",
+        find: too_many_subtasks,
+    },
+    Rule {
+        name: "no_intent",
+        find: no_intent,
+    },
+    Rule {
+        name: "no_criteria",
+        find: no_criteria,
+    },
+    Rule {
+        name: "restated_intent",
+        find: restated_intent,
+    },
+    Rule {
+        name: "too_long",
+        find: too_long,
+    },
+    Rule {
+        name: "unknown_tool",
+        find: unknown_tool,
+    },
+    Rule {
+        name: "blocked_tool",
+        find: blocked_tool,
+    },
+    Rule {
+        name: "blocked_target",
+        find: blocked_target,
+    },
+    Rule {
+        name: "bad_check",
+        find: bad_check,
+    },
+    Rule {
+        name: "repeated_plan",
+        find: repeated_plan,
+    },
+];
+
+/// Why a plan cannot run, each reason with the name of its rule; empty when it can.
+pub fn validate(ground: &Ground<'_>, plan: &Plan) -> Vec<String> {
+    let mut reasons: Vec<String> = plan
+        .defects
+        .iter()
+        .map(|defect| format!("unreadable: {defect}"))
+        .collect();
+    for rule in RULES {
+        let mut found = Vec::new();
+        (rule.find)(ground, plan, &mut found);
+        let last = matches!(rule.name, "no_subtasks" | "too_many_subtasks") && !found.is_empty();
+        reasons.extend(found.into_iter().map(|reason| format!("{}: {reason}", rule.name)));
+        if last {
+            break;
+        }
+    }
+    let more = reasons.len().saturating_sub(REASONS);
+    reasons.truncate(REASONS);
+    if more > 0 {
+        reasons.push(format!("… and {more} more of the kind"));
+    }
+    reasons
+}
+
+fn no_subtasks(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    if plan.steps.is_empty() {
+        found.push("the plan has no subtask; give at least one".to_owned());
+    }
+}
+
+fn too_many_subtasks(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    if plan.steps.len() > ground.subtasks {
+        found.push(format!(
+            "more than {} subtasks; let one subtask do several similar things",
+            ground.subtasks
+        ));
+    }
+}
+
+fn no_intent(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for step in plan.steps.iter().filter(|step| normalised(&step.intent).is_empty()) {
+        found.push(format!("subtask {} has no intent; say what is to be done", step.number));
+    }
+}
+
+fn no_criteria(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for step in plan.steps.iter().filter(|step| step.criteria.is_empty()) {
+        found.push(format!(
+            "subtask {} has no success criterion; say what must be true afterwards",
+            step.number
+        ));
+    }
+}
+
+fn restated_intent(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    let goal = normalised(ground.intent);
+    let restates = |criterion: &Criterion, intent: &str| {
+        let words = normalised(&criterion.criterion);
+        criterion.check.is_none() && !words.is_empty() && (words == intent || words == goal)
+    };
+    for step in &plan.steps {
+        let intent = normalised(&step.intent);
+        for criterion in step.criteria.iter().filter(|criterion| restates(criterion, &intent)) {
+            found.push(format!(
+                "subtask {}: the criterion `{}` only repeats the intent; say what can be seen when it is done",
+                step.number,
+                quote(&criterion.criterion)
+            ));
+        }
+    }
+    for criterion in plan.task_criteria.iter().filter(|criterion| restates(criterion, &goal)) {
+        found.push(format!(
+            "task criterion `{}` only repeats the task; say what the combined output must show, or leave it out",
+            quote(&criterion.criterion)
+        ));
+    }
+}
+
+fn too_long(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    let longer = |text: &str, limit: usize| text.len() > limit && text.chars().count() > limit;
+    for step in &plan.steps {
+        if longer(&step.intent, INTENT_CHARS) || longer(&step.context, CONTEXT_CHARS) {
+            found.push(format!(
+                "subtask {}: an intent has at most {INTENT_CHARS} characters, a context {CONTEXT_CHARS}",
+                step.number
+            ));
+        }
+    }
+    for (place, criteria) in criteria_of(plan) {
+        if criteria.len() > CRITERIA || criteria.iter().any(|c| longer(&c.criterion, CRITERION_CHARS)) {
+            found.push(format!(
+                "{place}: at most {CRITERIA} criteria, each of at most {CRITERION_CHARS} characters"
+            ));
+        }
+    }
+}
+
+fn unknown_tool(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    let known = |tool: &str| {
+        let base = unqualified(tool);
+        ground.tools.iter().any(|name| name == tool || name == base)
+    };
+    for step in &plan.steps {
+        for tool in step.tools.iter().filter(|tool| !known(tool)) {
+            found.push(format!(
+                "subtask {}: there is no tool `{}`; there are: {}",
+                step.number,
+                quote(tool),
+                if ground.tools.is_empty() {
+                    "none".to_owned()
+                } else {
+                    ground.tools.join(", ")
+                }
+            ));
+        }
+    }
+}
+
+fn blocked_tool(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for step in &plan.steps {
+        for tool in &step.tools {
+            let base = unqualified(tool);
+            if let Some(blocked) = ground.must_not.tools.iter().find(|b| *b == tool || *b == base) {
+                found.push(format!(
+                    "subtask {} uses `{}`, but `{}` must not be used; take another tool",
+                    step.number,
+                    quote(tool),
+                    quote(blocked)
+                ));
+            }
+        }
+    }
+}
+
+fn blocked_target(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for step in &plan.steps {
+        let texts = step_texts(step);
+        for target in &ground.must_not.targets {
+            if texts.iter().any(|text| contains_whole(text, target)) {
+                found.push(format!(
+                    "subtask {} names `{}`, which must not be used; take another input, and do not name this one at all",
+                    step.number,
+                    quote(target)
+                ));
+            }
+        }
+    }
+}
+
+fn repeated_plan(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    if ground.failed_plans.contains(&plan.fingerprint()) {
+        found.push(
+            "these are the steps of a plan that failed; do it in another way, not only with other criteria".to_owned(),
+        );
+    }
+}
+
+fn bad_check(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for (place, criteria) in criteria_of(plan) {
+        for criterion in criteria {
+            if let Some(fault) = criterion.check.as_ref().and_then(fault) {
+                found.push(format!(
+                    "{place}: the check of `{}` cannot run: {fault}",
+                    quote(&criterion.criterion)
+                ));
+            }
+        }
+    }
+}
+
+/// Why a check cannot run, seen from its text alone.
+fn fault(check: &Check) -> Option<String> {
+    match check {
+        Check::ExitCode { command, equals: _ } => command.as_deref().and_then(bad_pattern),
+        Check::FileExists { path } | Check::FileAbsent { path } => no_path(path),
+        Check::FileContains { path, pattern } => no_path(path).or_else(|| bad_pattern(pattern)),
+        Check::OutputMatches { pattern } => bad_pattern(pattern),
+        Check::OutputEquals { value: _ } => None,
+        Check::JsonPath {
+            path,
+            pointer,
+            equals: _,
+        } => path.as_deref().and_then(no_path).or_else(|| {
+            let valid = pointer.is_empty() || pointer.starts_with('/');
+            (!valid).then(|| {
+                format!(
+                    "`{}` is no JSON pointer; it is empty or starts with `/`",
+                    quote(pointer)
+                )
+            })
+        }),
+        Check::Count {
+            of,
+            path,
+            pattern,
+            op: _,
+            value: _,
+        } => count_fault(*of, path.as_deref(), pattern.as_deref()),
+        Check::Sha256 { path, equals } => no_path(path).or_else(|| {
+            let valid = equals.len() == 64 && equals.bytes().all(|b| b.is_ascii_hexdigit());
+            (!valid).then(|| "`equals` is not 64 hex digits; leave the check out if the digest is not known".to_owned())
+        }),
+        Check::CommandSucceeds { command } => command.trim().is_empty().then(|| "its command is empty".to_owned()),
+    }
+}
+
+fn count_fault(of: CountOf, path: Option<&str>, pattern: Option<&str>) -> Option<String> {
+    let missing = match (of, path, pattern) {
+        (CountOf::Files, None, _) => Some("counting files needs the `path` of a folder".to_owned()),
+        (CountOf::Matches, _, None) => Some("counting matches needs a `pattern`".to_owned()),
+        (CountOf::Files | CountOf::Lines | CountOf::Matches, _, _) => None,
+    };
+    missing
+        .or_else(|| path.and_then(no_path))
+        .or_else(|| pattern.and_then(bad_pattern))
+}
+
+fn no_path(path: &str) -> Option<String> {
+    path.trim().is_empty().then(|| "its path is empty".to_owned())
+}
+
+fn bad_pattern(pattern: &str) -> Option<String> {
+    if pattern.len() > PATTERN_BYTES {
+        return Some(format!("its pattern is longer than {PATTERN_BYTES} bytes"));
+    }
+    let built = RegexBuilder::new(pattern)
+        .size_limit(COMPILED_BYTES)
+        .nest_limit(PATTERN_DEPTH)
+        .build();
+    // The last line of the parser's message holds the reason; the lines before it draw a picture.
+    built.err().map(|error| {
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default();
+        format!("pattern `{}`: {}", quote(pattern), one_line(reason, 200))
+    })
+}
+
+fn criteria_of(plan: &Plan) -> impl Iterator<Item = (String, &[Criterion])> {
+    let steps = plan
+        .steps
+        .iter()
+        .map(|step| (format!("subtask {}", step.number), step.criteria.as_slice()));
+    steps.chain(std::iter::once((
+        "task_criteria".to_owned(),
+        plan.task_criteria.as_slice(),
+    )))
+}
+
+/// Everything in a step that R3 or a check would act on.
+fn step_texts(step: &Step) -> Vec<String> {
+    let mut texts = vec![step.intent.clone(), step.context.clone()];
+    for check in step.criteria.iter().filter_map(|criterion| criterion.check.as_ref()) {
+        texts.extend(check_texts(check).into_iter().map(str::to_owned));
+    }
+    texts
+}
+
+fn check_texts(check: &Check) -> Vec<&str> {
+    match check {
+        Check::ExitCode { command, equals: _ } => command.as_deref().into_iter().collect(),
+        Check::FileExists { path } | Check::FileAbsent { path } | Check::Sha256 { path, equals: _ } => vec![path],
+        Check::FileContains { path, pattern } => vec![path, pattern],
+        Check::OutputMatches { pattern } => vec![pattern],
+        Check::OutputEquals { value } => vec![value],
+        Check::JsonPath {
+            path,
+            pointer: _,
+            equals: _,
+        } => path.as_deref().into_iter().collect(),
+        Check::Count {
+            of: _,
+            path,
+            pattern,
+            op: _,
+            value: _,
+        } => path.as_deref().into_iter().chain(pattern.as_deref()).collect(),
+        Check::CommandSucceeds { command } => vec![command],
+    }
+}
+
+/// The tool of a tool that is qualified by program: `shell` of `shell:curl`.
+pub fn unqualified(tool: &str) -> &str {
+    tool.split_once(':').map_or(tool, |(base, _)| base)
+}
+
+fn quote(text: &str) -> String {
+    one_line(text, 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use serde_json::{Value, json};
+
+    fn reasons_on(must_not: &MustNot, failed: &[String], subtasks: usize, value: &Value) -> Vec<String> {
+        let tools = ["shell", "read_file", "write_file", "git.log"].map(str::to_owned);
+        let ground = Ground {
+            intent: "Count the rust files",
+            tools: &tools,
+            must_not,
+            failed_plans: failed,
+            subtasks,
+        };
+        validate(&ground, &parse(value, subtasks))
+    }
+
+    fn reasons(value: &Value) -> Vec<String> {
+        reasons_on(&MustNot::default(), &[], 3, value)
+    }
+
+    fn step(patch: &Value) -> Value {
+        let mut step = json!({"sequence": 1, "intent": "Count *.rs files below src", "tools": ["shell:find"],
+            "success_criteria": [{"criterion": "the number is stated", "mode": "verifiable"}]});
+        for (key, value) in patch.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        json!({"task_criteria": [], "subtasks": [step]})
+    }
+
+    fn with_check(check: &Value) -> Value {
+        step(&json!({"success_criteria": [{"criterion": "it is so", "check": check}]}))
+    }
+
+    #[test]
+    fn every_rule_refuses_its_case_and_no_other() {
+        assert_eq!(reasons(&step(&json!({}))), Vec::<String>::new());
+        let repeated = vec![parse(&step(&json!({})), 3).fingerprint()];
+        let blocked = MustNot {
+            tools: vec!["shell:find".into(), "read_file".into()],
+            targets: vec!["/data/src".into()],
+        };
+        let four: Vec<Value> = (0..4)
+            .map(|_| json!({"intent": "a", "success_criteria": ["b"]}))
+            .collect();
+        let free = MustNot::default();
+        let cases = [
+            (&free, vec![], "no_subtasks", json!({"subtasks": []})),
+            (&free, vec![], "too_many_subtasks", json!({ "subtasks": four })),
+            (&free, vec![], "no_intent", step(&json!({"intent": " \n"}))),
+            (&free, vec![], "no_criteria", step(&json!({"success_criteria": []}))),
+            (
+                &free,
+                vec![],
+                "restated_intent",
+                step(&json!({"success_criteria": ["count RS files, below: src."]})),
+            ),
+            (
+                &free,
+                vec![],
+                "restated_intent",
+                step(&json!({"success_criteria": ["Count the Rust files"]})),
+            ),
+            (&free, vec![], "too_long", step(&json!({"intent": "x".repeat(5_000)}))),
+            (&free, vec![], "unknown_tool", step(&json!({"tools": ["spotlight"]}))),
+            (&blocked, vec![], "blocked_tool", step(&json!({}))),
+            (
+                &blocked,
+                vec![],
+                "blocked_tool",
+                step(&json!({"tools": ["read_file:x"]})),
+            ),
+            (
+                &blocked,
+                vec![],
+                "blocked_target",
+                step(&json!({"tools": [], "context": "look in /data/src."})),
+            ),
+            (
+                &free,
+                vec![],
+                "bad_check",
+                with_check(&json!({"kind": "output_matches", "pattern": "("})),
+            ),
+            (
+                &free,
+                repeated,
+                "repeated_plan",
+                step(&json!({"success_criteria": ["another one"]})),
+            ),
+        ];
+        let mut all = Vec::new();
+        for (must_not, failed, rule, plan) in cases {
+            let found = reasons_on(must_not, &failed, 3, &plan);
+            assert!(
+                found.len() == 1 && found[0].starts_with(&format!("{rule}:")),
+                "{rule}: {found:?}"
+            );
+            all.push(one_line(&found[0], 300));
+        }
+        insta::assert_snapshot!("reasons", all.join("\n"));
+        for rule in RULES {
+            assert!(
+                all.iter().any(|reason| reason.starts_with(rule.name)),
+                "{} has no case",
+                rule.name
+            );
+        }
+    }
+
+    #[test]
+    fn tools_may_be_qualified_and_of_a_server() {
+        for tools in [json!(["shell:curl", "git.log"]), json!([]), json!(["shell"])] {
+            assert_eq!(reasons(&step(&json!({ "tools": tools }))), Vec::<String>::new());
+        }
+        let only_find = MustNot {
+            tools: vec!["shell:find".into()],
+            targets: Vec::new(),
+        };
+        let found = reasons_on(&only_find, &[], 3, &step(&json!({"tools": ["shell", "shell:fd"]})));
+        assert_eq!(found, Vec::<String>::new(), "one program blocks no other");
+    }
+
+    #[test]
+    fn checks_that_cannot_run_are_refused() {
+        for check in [
+            json!({"kind": "file_exists", "path": " "}),
+            json!({"kind": "file_absent", "path": ""}),
+            json!({"kind": "file_contains", "path": "a", "pattern": "(?=x)"}),
+            json!({"kind": "exit_code", "command": "[", "equals": 0}),
+            json!({"kind": "json_path", "pointer": "items", "equals": 1}),
+            json!({"kind": "json_path", "path": "", "pointer": "", "equals": 1}),
+            json!({"kind": "count", "of": "files", "op": "ge", "value": 1}),
+            json!({"kind": "count", "of": "matches", "op": "ge", "value": 1}),
+            json!({"kind": "count", "of": "lines", "path": "", "op": "ge", "value": 1}),
+            json!({"kind": "sha256", "path": "a", "equals": "abc"}),
+            json!({"kind": "command_succeeds", "command": " "}),
+            json!({"kind": "output_matches", "pattern": "(a{1000}){1000}"}),
+            json!({"kind": "output_matches", "pattern": "a".repeat(3_000)}),
+            json!({"kind": "output_matches", "pattern": "(".repeat(200) + &")".repeat(200)}),
+        ] {
+            let found = reasons(&with_check(&check));
+            assert!(
+                found.len() == 1 && found[0].starts_with("bad_check:"),
+                "{check}: {found:?}"
+            );
+        }
+        for check in [
+            json!({"kind": "file_contains", "path": "a", "pattern": "^\\d+ files$"}),
+            json!({"kind": "count", "of": "lines", "op": "ge", "value": 1}),
+            json!({"kind": "exit_code"}),
+            json!({"kind": "json_path", "pointer": "", "equals": []}),
+        ] {
+            assert_eq!(reasons(&with_check(&check)), Vec::<String>::new(), "{check}");
+        }
+    }
+
+    #[test]
+    fn a_blocked_input_hides_in_no_check() {
+        let must_not = MustNot {
+            tools: Vec::new(),
+            targets: vec!["/data/src".into(), ".".into(), "the".into()],
+        };
+        let plan = with_check(&json!({"kind": "command_succeeds", "command": "ls /data/src"}));
+        assert_eq!(reasons_on(&must_not, &[], 3, &plan).len(), 1);
+        assert_eq!(
+            reasons_on(&must_not, &[], 3, &with_check(&json!(null))),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn a_criterion_with_a_machine_check_may_be_worded_like_the_intent() {
+        let plan = step(&json!({"success_criteria": [{"criterion": "Count *.rs files below src",
+            "check": {"kind": "output_matches", "pattern": "\\d+"}}]}));
+        assert_eq!(reasons(&plan), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_reasons_given_at_once_are_bounded() {
+        let many: Vec<Value> = (0..100).map(|_| json!({"intent": "a"})).collect();
+        let found = reasons_on(&MustNot::default(), &[], 100, &json!({ "subtasks": many }));
+        assert_eq!(found.len(), REASONS + 1);
+    }
+}

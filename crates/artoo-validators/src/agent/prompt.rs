@@ -1,0 +1,99 @@
+//! What R4a asks its model, and the form of the answer (design §10).
+
+use artoo_protocol::message::{Criterion, ExecutionResult, ExecutionStatus, SubTask};
+use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::text::head_tail;
+use serde_json::{Value, json};
+
+use crate::{evidence, verdicts};
+
+const TEMPLATE: &str = include_str!("../../prompts/agent_validator.md");
+const LAWS: &str = include_str!("../../prompts/laws.md");
+
+/// Characters of all tool calls together.
+const CALLS_BUDGET: usize = 24_000;
+
+/// Characters of the executor's own words.
+const CLAIM_BUDGET: usize = 4_000;
+
+/// R4a's fixed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    /// The system message.
+    pub system: String,
+}
+
+impl Prompts {
+    /// From a template with the one placeholder `{{laws}}`.
+    ///
+    /// # Errors
+    /// [`PromptError`] when the template has another placeholder, or not this one.
+    pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
+        let system = fill(template, &[("laws", laws.trim_end())])?;
+        Ok(Self { system })
+    }
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        // A test proves that the embedded template can be filled.
+        Self::new(TEMPLATE, LAWS).unwrap_or_else(|_| Self {
+            system: TEMPLATE.to_owned(),
+        })
+    }
+}
+
+/// The request for verdicts on the criteria that are left.
+pub(super) fn request(
+    prompts: &Prompts,
+    subtask: &SubTask,
+    result: &ExecutionResult,
+    asked: &[&Criterion],
+) -> ModelRequest {
+    let mut claim = head_tail(&result.output, CLAIM_BUDGET);
+    if result.status == ExecutionStatus::Uncertain {
+        let reason = result.reason.as_deref().unwrap_or("no reason given");
+        claim = format!("(the executor is not sure: {})\n{claim}", head_tail(reason, 500));
+    }
+    let calls = if result.tool_calls.is_empty() {
+        "(no tool ran)".to_owned()
+    } else {
+        evidence::render(&result.tool_calls, CALLS_BUDGET)
+    };
+    let user = [
+        section("subtask", &head_tail(&subtask.intent, 2_000)),
+        section("claim", &claim),
+        section("tool_calls", &calls),
+        section("verifiable", &verdicts::verifiable_numbers(asked)),
+        section("criteria", &verdicts::numbered(asked)),
+    ]
+    .concat();
+    ModelRequest {
+        tier: Tier::Tool,
+        messages: vec![
+            ChatMessage::System {
+                content: prompts.system.clone(),
+            },
+            ChatMessage::User { content: user },
+        ],
+        form: AnswerForm::Structured {
+            name: "criterion_verdicts".to_owned(),
+            schema: schema(),
+        },
+        max_output_tokens: None,
+    }
+}
+
+/// Schema `criterion_verdicts`.
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "verdicts": verdicts::schema(),
+            "what_was_wrong": {"type": ["string", "null"]},
+            "what_to_do": {"type": ["string", "null"]}
+        },
+        "required": ["verdicts"]
+    })
+}

@@ -1,0 +1,385 @@
+//! Checks on tool calls: pure functions of what the attempt's tools reported (design §7).
+//!
+//! Owns what "the output" is. For patterns and counts it is everything that the tools put out, call by call in their
+//! order, joined by line breaks. For equality and for JSON it is what the last successful call put out, since only one
+//! text can be equal to another. Nothing is proved by what is missing: where a part of the output was cut or a call was
+//! interrupted, equality, JSON and counts fail and say so, while a match that is there passes.
+
+use artoo_protocol::message::{Check, CountOf, CountOp, ToolCall};
+use artoo_protocol::text::one_line;
+use artoo_protocol::tool::CheckReport;
+use serde_json::Value;
+
+use super::{compared, defect, failed, faulty, passed, pattern, pointed};
+use crate::evidence::broke;
+
+/// The tool whose calls have a command and an exit status.
+pub(super) const SHELL: &str = "shell";
+
+/// Decides a check that needs nothing but the calls; `None` for one that reads the world.
+pub fn decide(check: &Check, calls: &[ToolCall]) -> Option<CheckReport> {
+    let of_calls = match check {
+        Check::ExitCode { .. } | Check::OutputMatches { .. } | Check::OutputEquals { .. } => true,
+        Check::JsonPath { path, .. } | Check::Count { path, .. } => path.is_none(),
+        Check::FileExists { .. }
+        | Check::FileAbsent { .. }
+        | Check::FileContains { .. }
+        | Check::Sha256 { .. }
+        | Check::CommandSucceeds { .. } => false,
+    };
+    if !of_calls {
+        return None;
+    }
+    if let Some(reason) = defect(check) {
+        return Some(faulty(reason));
+    }
+    if calls.is_empty() {
+        return Some(failed("no tool ran, so there is no output"));
+    }
+    match check {
+        Check::ExitCode { command, equals } => Some(exit_code(calls, command.as_deref(), *equals)),
+        Check::OutputMatches { pattern } => Some(output_matches(calls, pattern)),
+        Check::OutputEquals { value } => Some(output_equals(calls, value)),
+        Check::JsonPath { pointer, equals, .. } => Some(json_path(calls, pointer, equals)),
+        Check::Count {
+            of, pattern, op, value, ..
+        } => Some(count(calls, *of, pattern.as_deref(), *op, *value)),
+        Check::FileExists { .. }
+        | Check::FileAbsent { .. }
+        | Check::FileContains { .. }
+        | Check::Sha256 { .. }
+        | Check::CommandSucceeds { .. } => None,
+    }
+}
+
+fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckReport {
+    let regex = match command.map(pattern::compile).transpose() {
+        Ok(regex) => regex,
+        Err(reason) => return faulty(reason),
+    };
+    let meant: Vec<_> = calls
+        .iter()
+        .filter(|call| call.tool == SHELL)
+        .filter_map(|call| Some((call, call.input.get("command")?.as_str()?)))
+        .filter(|(_, command)| regex.as_ref().is_none_or(|regex| regex.is_match(command)))
+        .collect();
+    let wrong = meant
+        .iter()
+        .find(|(call, _)| call.exit != Some(equals) || call.interrupted);
+    match (wrong, meant.last()) {
+        (Some((call, command)), _) => failed(format!(
+            "`{}` {}, expected exit status {equals}",
+            one_line(command, 200),
+            crate::evidence::ending(call)
+        )),
+        (None, Some((_, command))) => passed(format!(
+            "{} shell calls ended with exit status {equals}, the last one `{}`",
+            meant.len(),
+            one_line(command, 200)
+        )),
+        (None, None) => failed(match command {
+            Some(command) => format!("no shell call's command matches `{}`", one_line(command, 200)),
+            None => "no shell command ran".to_owned(),
+        }),
+    }
+}
+
+fn output_matches(calls: &[ToolCall], text: &str) -> CheckReport {
+    let regex = match pattern::compile(text) {
+        Ok(regex) => regex,
+        Err(reason) => return faulty(reason),
+    };
+    let output = joined(calls);
+    match pattern::first_match(&regex, &output) {
+        Some((line, found)) => passed(format!(
+            "line {line} of the tools' output matches: {}",
+            one_line(found, 200)
+        )),
+        None => failed(format!(
+            "nothing in the tools' output matches `{}`{}; it begins: {}",
+            one_line(text, 200),
+            incomplete(calls)
+                .map(|why| format!(", as far as it was kept ({why})"))
+                .unwrap_or_default(),
+            one_line(&output, 200)
+        )),
+    }
+}
+
+fn output_equals(calls: &[ToolCall], value: &str) -> CheckReport {
+    let call = match last_successful(calls) {
+        Ok(call) => call,
+        Err(report) => return report,
+    };
+    let found = one_line(&call.output, 200);
+    if call.output.trim() == value.trim() {
+        passed(format!(
+            "the last successful call ({}) put out exactly: {found}",
+            call.tool
+        ))
+    } else {
+        failed(format!(
+            "the last successful call ({}) put out: {found}, expected: {}",
+            call.tool,
+            one_line(value, 200)
+        ))
+    }
+}
+
+fn json_path(calls: &[ToolCall], pointer: &str, equals: &Value) -> CheckReport {
+    match last_successful(calls) {
+        Ok(call) => {
+            let source = format!("the output of the last successful call ({})", call.tool);
+            pointed(&call.output, pointer, equals, &source)
+        }
+        Err(report) => report,
+    }
+}
+
+fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value: u64) -> CheckReport {
+    let regex = match text.map(pattern::compile).transpose() {
+        Ok(regex) => regex,
+        Err(reason) => return faulty(reason),
+    };
+    if let Some(why) = incomplete(calls) {
+        return failed(format!(
+            "the tools' output is not complete, so a count proves nothing: {why}"
+        ));
+    }
+    let output = joined(calls);
+    let (found, what) = match (of, &regex) {
+        (CountOf::Lines, None) => (output.lines().count(), "lines in the tools' output"),
+        (CountOf::Lines, Some(regex)) => (
+            output.lines().filter(|line| regex.is_match(line)).count(),
+            "matching lines in the tools' output",
+        ),
+        (CountOf::Matches, Some(regex)) => (regex.find_iter(&output).count(), "matches in the tools' output"),
+        // `defect` has reported both already.
+        (CountOf::Matches, None) | (CountOf::Files, _) => return faulty("this count needs a pattern or a folder"),
+    };
+    compared(u64::try_from(found).unwrap_or(u64::MAX), op, value, what)
+}
+
+/// The last call that did its work, if the whole of its output is there.
+fn last_successful(calls: &[ToolCall]) -> Result<&ToolCall, CheckReport> {
+    match calls.iter().rfind(|call| !broke(call)) {
+        Some(call) if call.truncated => Err(failed(format!(
+            "the output of the last successful call ({}) was cut, so it proves nothing here",
+            call.tool
+        ))),
+        Some(call) => Ok(call),
+        None => Err(failed("no tool call was successful, so there is no output to look at")),
+    }
+}
+
+fn joined(calls: &[ToolCall]) -> String {
+    calls
+        .iter()
+        .map(|call| call.output.trim_end_matches(['\n', '\r']))
+        .filter(|output| !output.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Why the calls' outputs are not all there.
+fn incomplete(calls: &[ToolCall]) -> Option<String> {
+    calls.iter().enumerate().find_map(|(at, call)| {
+        let why = match (call.truncated, call.interrupted) {
+            (true, _) => "was cut",
+            (false, true) => "was interrupted",
+            (false, false) => return None,
+        };
+        Some(format!("call {} ({}) {why}", at + 1, call.tool))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::sample;
+    use artoo_protocol::tool::EffectClass::Read;
+
+    fn put_out(output: &str) -> ToolCall {
+        ToolCall {
+            output: output.into(),
+            lines: output.lines().count() as u64,
+            ..sample("shell", "cargo test", Read)
+        }
+    }
+
+    fn check(json: &str, calls: &[ToolCall]) -> CheckReport {
+        decide(&serde_json::from_str(json).unwrap(), calls).expect("a check on calls")
+    }
+
+    /// Attempts that the tables below speak of.
+    fn attempt(name: &str) -> Vec<ToolCall> {
+        let cut = ToolCall {
+            truncated: true,
+            ..put_out("5")
+        };
+        let killed = ToolCall {
+            interrupted: true,
+            exit: None,
+            ..put_out("5")
+        };
+        let bad = ToolCall {
+            exit: Some(101),
+            ..put_out("error: 3")
+        };
+        match name {
+            "none" => vec![],
+            "five" => vec![put_out("5\n")],
+            "prose" => vec![put_out("alpha 1\nbeta 2\n"), put_out("gamma 3\n")],
+            "json" => vec![put_out("noise"), put_out(r#"{"a":[1,{"b/c":2.0}]}"#)],
+            "cut" => vec![cut],
+            "killed" => vec![killed],
+            "bad" => vec![bad],
+            "five, then bad" => vec![put_out("5\n"), bad],
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Each row: the check, the attempt, whether it passes, and words of its evidence.
+    fn table(rows: &[(&str, &str, bool, &str)]) {
+        for (kind, calls, expect, word) in rows {
+            let report = check(kind, &attempt(calls));
+            assert_eq!(report.passed, *expect, "{kind} on {calls}: {report:?}");
+            assert!(
+                report.evidence.contains(word) && !report.faulty,
+                "{kind} on {calls}: {report:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn exit_statuses_are_those_of_the_shell_calls_that_are_meant() {
+        table(&[
+            (r#"{"kind":"exit_code"}"#, "prose", true, "cargo test"),
+            (
+                r#"{"kind":"exit_code","command":"^cargo","equals":101}"#,
+                "bad",
+                true,
+                "101",
+            ),
+            (r#"{"kind":"exit_code"}"#, "five, then bad", false, "exit status 101"),
+            (
+                r#"{"kind":"exit_code","command":"make"}"#,
+                "prose",
+                false,
+                "matches `make`",
+            ),
+            (r#"{"kind":"exit_code"}"#, "killed", false, "interrupted"),
+            (r#"{"kind":"exit_code"}"#, "none", false, "no tool ran"),
+        ]);
+        let other = sample("read_file", "a.txt", Read);
+        assert!(
+            !check(r#"{"kind":"exit_code"}"#, &[other]).passed,
+            "only the shell has exit statuses"
+        );
+    }
+
+    #[test]
+    fn patterns_look_at_all_outputs_and_a_match_is_proof_even_in_a_cut_one() {
+        table(&[
+            (
+                r#"{"kind":"output_matches","pattern":"^gamma \\d$"}"#,
+                "prose",
+                true,
+                "line 3",
+            ),
+            (r#"{"kind":"output_matches","pattern":"5"}"#, "cut", true, "5"),
+            (r#"{"kind":"output_matches","pattern":"6"}"#, "cut", false, "was cut"),
+            (
+                r#"{"kind":"output_matches","pattern":"delta"}"#,
+                "prose",
+                false,
+                "alpha 1",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn equality_and_json_are_about_the_last_successful_call_in_full() {
+        let equals = |value: &str| format!(r#"{{"kind":"output_equals","value":"{value}"}}"#);
+        let json = |at: &str, value: &str| format!(r#"{{"kind":"json_path","pointer":"{at}","equals":{value}}}"#);
+        table(&[
+            (&equals(" gamma 3"), "prose", true, "gamma 3"),
+            (&equals("5"), "five, then bad", true, "5"),
+            (&equals("4"), "five", false, "put out: 5, expected: 4"),
+            (&equals("5"), "cut", false, "was cut"),
+            (&equals("5"), "killed", false, "no tool call was successful"),
+            (&json("/a/1/b~1c", "2"), "json", true, "2.0"),
+            (&json("/a/0", "2"), "json", false, "has 1 at `/a/0`, expected 2"),
+            (&json("/x", "null"), "json", false, "nothing at"),
+            (&json("", "1"), "prose", false, "no JSON"),
+            (&json("", "5"), "cut", false, "was cut"),
+        ]);
+    }
+
+    #[test]
+    fn counts_need_complete_outputs() {
+        table(&[
+            (
+                r#"{"kind":"count","of":"lines","op":"eq","value":3}"#,
+                "prose",
+                true,
+                "found 3 lines",
+            ),
+            (
+                r#"{"kind":"count","of":"lines","pattern":"[12]$","op":"eq","value":2}"#,
+                "prose",
+                true,
+                "found 2",
+            ),
+            (
+                r#"{"kind":"count","of":"matches","pattern":"m","op":"ge","value":2}"#,
+                "prose",
+                true,
+                "found 2",
+            ),
+            (
+                r#"{"kind":"count","of":"matches","pattern":"\\d","op":"le","value":2}"#,
+                "prose",
+                false,
+                "found 3",
+            ),
+            (
+                r#"{"kind":"count","of":"lines","op":"ge","value":1}"#,
+                "cut",
+                false,
+                "was cut",
+            ),
+            (
+                r#"{"kind":"count","of":"lines","op":"ge","value":1}"#,
+                "killed",
+                false,
+                "interrupted",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn an_empty_search_counts_as_successful() {
+        let grep = ToolCall {
+            exit: Some(1),
+            ..sample("shell", "grep x y", Read)
+        };
+        assert!(check(r#"{"kind":"output_equals","value":""}"#, &[grep]).passed);
+    }
+
+    #[test]
+    fn a_bad_pattern_is_a_faulty_check_even_before_anything_ran() {
+        assert!(check(r#"{"kind":"output_matches","pattern":"("}"#, &[]).faulty);
+    }
+
+    #[test]
+    fn checks_on_the_world_are_not_decided_here() {
+        for kind in [
+            r#"{"kind":"file_exists","path":"x"}"#,
+            r#"{"kind":"count","of":"lines","path":"x","op":"eq","value":1}"#,
+            r#"{"kind":"command_succeeds","command":"true"}"#,
+        ] {
+            assert_eq!(decide(&serde_json::from_str(kind).unwrap(), &[]), None);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What R4b asks its model, and the form of the answer (design §11).
+
+use artoo_protocol::message::{Criterion, SubTaskOutcome};
+use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::text::{head_tail, one_line};
+use serde_json::{Value, json};
+
+use super::merge::as_text;
+use crate::{evidence, verdicts};
+
+const TEMPLATE: &str = include_str!("../../prompts/meta_validator.md");
+const LAWS: &str = include_str!("../../prompts/laws.md");
+
+/// Characters of all outputs together.
+const OUTPUTS_BUDGET: usize = 24_000;
+
+/// Characters of all tool calls together.
+const EVIDENCE_BUDGET: usize = 12_000;
+
+/// R4b's fixed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    /// The system message.
+    pub system: String,
+}
+
+impl Prompts {
+    /// From a template with the one placeholder `{{laws}}`.
+    ///
+    /// # Errors
+    /// [`PromptError`] when the template has another placeholder, or not this one.
+    pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
+        let system = fill(template, &[("laws", laws.trim_end())])?;
+        Ok(Self { system })
+    }
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        // A test proves that the embedded template can be filled.
+        Self::new(TEMPLATE, LAWS).unwrap_or_else(|_| Self {
+            system: TEMPLATE.to_owned(),
+        })
+    }
+}
+
+/// The request for a merged output and for verdicts on the criteria that are left.
+pub(super) fn request(
+    prompts: &Prompts,
+    intent: &str,
+    outcomes: &[SubTaskOutcome],
+    asked: &[&Criterion],
+) -> ModelRequest {
+    let each = |budget: usize| budget / outcomes.len().max(1);
+    let mut outputs = String::new();
+    let mut shown = String::new();
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let heading = format!("subtask {}: {}", at + 1, one_line(&outcome.intent, 300));
+        let output = head_tail(&as_text(&outcome.output), each(OUTPUTS_BUDGET).max(200));
+        outputs.extend([&heading, "\noutput:\n", &output, "\n\n"]);
+        let calls = evidence::render(&outcome.tool_calls, each(EVIDENCE_BUDGET).max(200));
+        if !calls.is_empty() {
+            shown.extend([&heading, "\n", &calls, "\n"]);
+        }
+    }
+    if shown.is_empty() {
+        "(no tool ran)".clone_into(&mut shown);
+    }
+    let user = [
+        section("intent", &head_tail(intent, 2_000)),
+        section("outputs", &outputs),
+        section("evidence", &shown),
+        section("verifiable", &verdicts::verifiable_numbers(asked)),
+        section("criteria", &verdicts::numbered(asked)),
+    ]
+    .concat();
+    ModelRequest {
+        tier: Tier::Brain,
+        messages: vec![
+            ChatMessage::System {
+                content: prompts.system.clone(),
+            },
+            ChatMessage::User { content: user },
+        ],
+        form: AnswerForm::Structured {
+            name: "merge_verdict".to_owned(),
+            schema: schema(),
+        },
+        max_output_tokens: None,
+    }
+}
+
+/// Schema `merge_verdict`.
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "summary": {"type": ["string", "null"]},
+            "merged_output": {},
+            "verdicts": verdicts::schema()
+        },
+        "required": ["merged_output", "verdicts"]
+    })
+}

@@ -1,0 +1,178 @@
+//! One round: a plan and its outcomes, until the gate opens (design §11).
+//!
+//! Owns when a round is complete and what counts as failed. The gate is code: one failed subtask, and no model is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use artoo_protocol::message::{
+    DispatchManifest, OutcomeStatus, PlannedSubTask, ReplanRequest, SubTaskOutcome, ToolCall, Verdict,
+};
+use artoo_protocol::text::one_line;
+use artoo_protocol::{SubTaskId, message::Recommendation};
+use serde_json::Value;
+
+/// A plan with the outcomes so far.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) manifest: DispatchManifest,
+    outcomes: BTreeMap<SubTaskId, SubTaskOutcome>,
+}
+
+/// What the gate says about a complete round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// Every subtask matched.
+    AllMatched,
+    /// Some did not; a model has nothing to say about that.
+    SomeFailed,
+}
+
+impl Round {
+    pub(super) fn new(manifest: DispatchManifest) -> Self {
+        Self {
+            manifest,
+            outcomes: BTreeMap::new(),
+        }
+    }
+
+    /// Whether this is the plan that the round was opened with.
+    pub(super) fn is_of(&self, manifest: &DispatchManifest) -> bool {
+        self.manifest.round == manifest.round && self.manifest.subtask_ids == manifest.subtask_ids
+    }
+
+    /// Notes an outcome; the first one of each planned subtask counts, any other changes nothing.
+    pub(super) fn note(&mut self, mut outcome: SubTaskOutcome) {
+        let id = outcome.subtask_id.clone();
+        let planned = self.manifest.subtasks.iter().any(|planned| planned.subtask_id == id);
+        if !planned || self.outcomes.contains_key(&id) {
+            return;
+        }
+        if outcome.status == OutcomeStatus::Matched
+            && let Some(failing) = outcome.criteria_verdicts.iter().find(|v| v.verdict == Verdict::Fail)
+        {
+            let reason = format!("called matched although this criterion failed: {}", failing.criterion);
+            outcome.status = OutcomeStatus::Failed;
+            outcome.failure_reason = Some(reason);
+        }
+        self.outcomes.insert(id, outcome);
+    }
+
+    /// Opens when every subtask matched, or when a group is complete and one of it did not match. Then the subtasks of
+    /// later groups, which R2 will not start any more, are given outcomes that say so.
+    pub(super) fn gate(&mut self) -> Option<Gate> {
+        let sequences: BTreeSet<u32> = self.manifest.subtasks.iter().map(|s| s.sequence).collect();
+        for sequence in sequences {
+            let group = || self.manifest.subtasks.iter().filter(|s| s.sequence == sequence);
+            let outcomes: Option<Vec<_>> = group().map(|s| self.outcomes.get(&s.subtask_id)).collect();
+            let outcomes = outcomes?;
+            if outcomes.iter().any(|outcome| outcome.status != OutcomeStatus::Matched) {
+                self.fill_not_run(sequence);
+                return Some(Gate::SomeFailed);
+            }
+        }
+        // A plan without subtasks has shown nothing.
+        Some(if self.outcomes.is_empty() {
+            Gate::SomeFailed
+        } else {
+            Gate::AllMatched
+        })
+    }
+
+    fn fill_not_run(&mut self, failed_sequence: u32) {
+        for planned in &self.manifest.subtasks {
+            self.outcomes
+                .entry(planned.subtask_id.clone())
+                .or_insert_with(|| not_run(planned, &self.manifest, failed_sequence));
+        }
+    }
+
+    /// All outcomes in the order of the plan's groups, and within a group in the order of the plan.
+    pub(super) fn outcomes(&self) -> Vec<SubTaskOutcome> {
+        let mut planned: Vec<_> = self.manifest.subtasks.iter().collect();
+        planned.sort_by_key(|planned| planned.sequence);
+        planned
+            .iter()
+            .filter_map(|planned| self.outcomes.get(&planned.subtask_id).cloned())
+            .collect()
+    }
+
+    /// The calls of the matched subtasks, in that order.
+    pub(super) fn matched_calls(&self) -> Vec<ToolCall> {
+        self.outcomes()
+            .into_iter()
+            .filter(|outcome| outcome.status == OutcomeStatus::Matched)
+            .flat_map(|outcome| outcome.tool_calls)
+            .collect()
+    }
+}
+
+fn not_run(planned: &PlannedSubTask, manifest: &DispatchManifest, failed_sequence: u32) -> SubTaskOutcome {
+    SubTaskOutcome {
+        subtask_id: planned.subtask_id.clone(),
+        parent_task_id: manifest.task_id.clone(),
+        intent: planned.intent.clone(),
+        status: OutcomeStatus::NotRun,
+        output: Value::Null,
+        failure_reason: Some(format!("not started, because step {failed_sequence} failed")),
+        success_criteria: planned.success_criteria.clone(),
+        criteria_verdicts: Vec::new(),
+        gap_trajectory: Vec::new(),
+        tool_calls: Vec::new(),
+        infeasible: false,
+        refused: false,
+        infrastructure: false,
+    }
+}
+
+/// Corrections that R4a issued for these outcomes.
+pub(super) fn corrections(outcomes: &[SubTaskOutcome]) -> u32 {
+    let count: usize = outcomes.iter().map(|o| o.gap_trajectory.len().saturating_sub(1)).sum();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// R4b's advice: to stop when enough replans have failed, or when every failing subtask cannot be done at all.
+pub(super) fn recommendation(outcomes: &[SubTaskOutcome], replans_used_up: bool) -> Recommendation {
+    let mut failed = failed(outcomes).peekable();
+    let hopeless = failed.peek().is_some() && failed.all(|outcome| outcome.infeasible);
+    if replans_used_up || hopeless {
+        Recommendation::Abandon
+    } else {
+        Recommendation::Replan
+    }
+}
+
+/// Those that ran and did not match.
+pub(super) fn failed(outcomes: &[SubTaskOutcome]) -> impl Iterator<Item = &SubTaskOutcome> {
+    outcomes
+        .iter()
+        .filter(|outcome| outcome.status == OutcomeStatus::Failed)
+}
+
+/// The gap in words: failed subtasks with their reasons, what was not started, and task criteria that do not hold.
+pub(super) fn gap_words(request: &ReplanRequest) -> String {
+    let mut lines = Vec::new();
+    for outcome in failed(&request.outcomes) {
+        let reason = outcome.failure_reason.as_deref().unwrap_or("no reason given");
+        lines.push(format!(
+            "failed: {}: {}",
+            one_line(&outcome.intent, 200),
+            one_line(reason, 600)
+        ));
+    }
+    for outcome in &request.outcomes {
+        if outcome.status == OutcomeStatus::NotRun {
+            lines.push(format!("not started: {}", one_line(&outcome.intent, 200)));
+        }
+    }
+    for verdict in crate::verdicts::failing(&request.task_verdicts) {
+        lines.push(format!(
+            "the task as a whole does not meet `{}`: {}",
+            one_line(&verdict.criterion, 200),
+            one_line(&verdict.evidence, 400)
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("the plan had no subtasks, so nothing was done".to_owned());
+    }
+    artoo_protocol::text::head_tail(&lines.join("\n"), 4_000)
+}
