@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustyline::error::ReadlineError;
 
-use crate::args::{AuditCommand, MemoryCommand, Options, TasksCommand};
+use crate::args::{MemoryCommand, Options, TasksCommand};
 use crate::commands;
 use crate::failure::Failure;
 use crate::session::{Session, Show};
@@ -57,7 +57,7 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
         let _ = editor.add_history_entry(text.as_str());
         let _ = editor.save_history(&history);
         if text.trim_start().starts_with('/') {
-            if command(text.trim(), &settings, &session).await {
+            if command(text.trim(), &settings, &mut session).await {
                 break;
             }
             continue;
@@ -85,16 +85,13 @@ fn read(editor: &mut rustyline::DefaultEditor) -> Result<String, ReadlineError> 
 }
 
 /// Runs a slash command; `true` when it means to leave.
-async fn command(text: &str, settings: &Settings, session: &Session) -> bool {
+async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool {
     let data = &settings.data_dir;
     let done = match text {
         "/quit" | "/exit" => return true,
         "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
         "/memory" => commands::memory::run(&MemoryCommand::Stats { json: false }, data).await,
-        "/audit" => {
-            output::result(&session.system().auditing().report());
-            commands::audit::run(&AuditCommand::Verify { json: false }, data)
-        }
+        "/audit" => session.audit().await.map(|report| output::result(&commands::audit::text(&report))),
         "/model" => {
             output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
             Ok(())

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use artoo_bus::{Inbox, Tap, TapItem};
-use artoo_protocol::message::{ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn, UserInput};
+use artoo_protocol::message::{AuditQuery, AuditReport, ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn, UserInput};
 use artoo_protocol::ports::{Bus, Confirm};
 use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
@@ -22,6 +22,8 @@ use crate::{output, progress};
 pub const TEXT_MAX: usize = 100_000;
 /// Turns that R1 is shown.
 const HISTORY: usize = 5;
+/// How long the auditor may take for a report.
+const AUDIT_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// Messages that the display may lag behind.
 const TAP: usize = 100_000;
 
@@ -57,11 +59,6 @@ impl Session {
     pub fn new(system: System, confirm: Arc<dyn Confirm>, show: Show) -> Result<Self, Failure> {
         let inbox = system.hub().inbox(Role::User).ok_or_else(|| Failure::failed("the system already has a front end"))?;
         Ok(Self { system, inbox, confirm, show, history: Vec::new() })
-    }
-
-    /// The system.
-    pub const fn system(&self) -> &System {
-        &self.system
     }
 
     /// Runs one task to its end.
@@ -126,6 +123,24 @@ impl Session {
         let surplus = self.history.len().saturating_sub(HISTORY);
         self.history.drain(..surplus);
         Ok(ending)
+    }
+
+    /// Asks the auditor for a report of the window so far.
+    ///
+    /// # Errors
+    /// [`Failure`] when none comes within three seconds.
+    pub async fn audit(&mut self) -> Result<AuditReport, Failure> {
+        self.system.hub().publish(Role::User, None, AuditQuery {}.into()).map_err(|e| Failure::failed(e.to_string()))?;
+        let answer = async {
+            while let Some(envelope) = self.inbox.recv().await {
+                if let Message::AuditReport(report) = &envelope.payload {
+                    return Some(report.clone());
+                }
+            }
+            None
+        };
+        let report = tokio::time::timeout(AUDIT_WAIT, answer).await.ok().flatten();
+        report.ok_or_else(|| Failure::failed("the auditor does not answer"))
     }
 
     /// Takes the system down in order: nothing that was accepted is lost.

@@ -39,6 +39,10 @@ pub struct Settings {
     pub brain: ModelChoice,
     /// Model of R3, R4a.
     pub tool: ModelChoice,
+    /// Every model exchange is written here.
+    pub record: Option<PathBuf>,
+    /// Model calls are answered from here.
+    pub replay: Option<PathBuf>,
     /// Things to tell the person before the task starts.
     pub notices: Vec<String>,
 }
@@ -160,10 +164,14 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     }
     let mut notices = Vec::new();
     let sources = Sources { options, env, project: &project, user: &user };
-    let brain = sources.choose(Tier::Brain, &mut notices)?;
-    let tool = sources.choose(Tier::Tool, &mut notices)?;
+    let mut choose = |tier| match &options.replay {
+        // A recording needs no model, so a half configured one is no obstacle.
+        Some(_) => Ok(ModelChoice::Offline),
+        None => sources.choose(tier, &mut notices),
+    };
+    let (brain, tool) = (choose(Tier::Brain)?, choose(Tier::Tool)?);
     notices.dedup();
-    if brain == ModelChoice::Offline && tool == ModelChoice::Offline && !sources.names_a_model() {
+    if options.replay.is_none() && brain == ModelChoice::Offline && tool == ModelChoice::Offline && !sources.names_a_model() {
         notices.push(
             "no model is configured: the built-in offline model answers, which knows a small grammar (set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for a real one)"
                 .to_owned(),
@@ -182,6 +190,8 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         no_memory: options.no_memory || project.no_memory.or(user.no_memory).unwrap_or(false),
         brain,
         tool,
+        record: options.record.clone(),
+        replay: options.replay.clone(),
         notices,
     })
 }

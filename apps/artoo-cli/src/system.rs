@@ -73,15 +73,10 @@ impl System {
         self.scope.clone()
     }
 
-    /// The auditor.
-    pub const fn auditing(&self) -> &Auditing {
-        &self.auditing
-    }
-
     /// Takes everything down in order and says what could not be saved.
     pub async fn shutdown(self) {
         let report = self.runtime.shutdown(GRACE).await;
-        self.auditing.finish();
+        self.auditing.finish().await;
         for broken in &report.broken_drivers {
             output::note(&format!("artoo: internal error: {broken}"));
         }
@@ -111,7 +106,9 @@ fn roles(
     let specs = tools.specs();
     let zone = zone();
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home);
-    let checks = Arc::new(WorldChecks::new(world, Arc::clone(&tools)));
+    let mask = artoo_executor::Mask::of_environment(&tool_settings.environment);
+    let mask = Arc::new(move |text: &str| mask.text(text));
+    let checks = Arc::new(WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask));
     let executor = artoo_executor::Settings {
         facts: format!("working directory: {}\nworkspace: {}", settings.cwd.display(), settings.workspace.display()),
         zone: zone.clone(),
@@ -133,7 +130,7 @@ fn roles(
             artoo_validators::meta::Prompts::default(),
         ))
         .spawn(MemoryActor::new())
-        .spawn(artoo_ggs::Solver::new(params)))
+        .spawn(artoo_ggs::Controller::new(params)))
 }
 
 fn journal(settings: &Settings, env: &Environment, data: &DataFolder, clock: &Arc<dyn Clock>) -> Result<Journal, Failure> {

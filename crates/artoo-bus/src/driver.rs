@@ -3,7 +3,7 @@
 //! Owns the life of a role around its pure core: which event comes next, the records of it in the journal, the calls in
 //! flight and their end. Must not know which role it drives, and never lets a panic of a core or an adapter end it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use artoo_protocol::{
     Actor, Answer, CallId, Command, Envelope, Event, Message, MessageKind, Millis, Role, Slug, TaskId, Timestamp,
 };
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use crate::calls::{Calls, Finished, OpenCall, panic_words};
 use crate::hub::Refusal;
 use crate::inbox::Inbox;
 use crate::notice::Notice;
@@ -45,25 +45,16 @@ impl Source {
 /// What a resumed role begins with, see [`Recovered`](crate::Recovered); empty for a fresh one.
 #[derive(Debug, Default)]
 pub struct Start {
+    /// The task that is resumed.
+    pub task: Option<TaskId>,
+    /// Whether the person had stopped it.
+    pub aborted: bool,
     /// Events that it had not taken yet.
     pub events: Vec<Event>,
     /// Commands that it had given and that were not begun.
     pub commands: Vec<Command>,
     /// Commands that were begun, are journaled, and are to be performed again.
     pub again: Vec<Command>,
-}
-
-/// A call that was in flight when its driver ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenCall {
-    /// Who asked for it.
-    pub role: Role,
-    /// For which task.
-    pub task_id: TaskId,
-    /// Correlation.
-    pub call: CallId,
-    /// `model call`, `assessment`, `tool call`, `check` or `recall`.
-    pub what: &'static str,
 }
 
 /// What is left when a driver has ended.
@@ -86,12 +77,12 @@ pub async fn drive<A: Actor>(
     start: Start,
     mut stop: watch::Receiver<bool>,
 ) -> Ended<A> {
+    let calls = Calls::new(Arc::clone(&shell));
     let mut driver = Driver {
         actor,
         shell,
         journaled: matches!(source, Source::Inbox(_)),
-        calls: JoinSet::new(),
-        running: HashMap::new(),
+        calls,
         tasks: BTreeMap::new(),
         stuck: None,
     };
@@ -113,7 +104,7 @@ pub async fn drive<A: Actor>(
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            Some(done) = driver.calls.join_next_with_id(), if !driver.calls.is_empty() => driver.answered(done),
+            Some(done) = driver.calls.next(), if !driver.calls.is_empty() => driver.finished(done),
             heard = source.recv() => match heard {
                 Some(item) => driver.hear_item(item),
                 None => break,
@@ -127,27 +118,21 @@ pub async fn drive<A: Actor>(
             driver.hear_item(item);
         }
     }
-    driver.end().await
+    Ended {
+        open_calls: driver.calls.stop(A::ROLE).await,
+        actor: driver.actor,
+    }
 }
 
 struct Driver<A> {
     actor: A,
     shell: Arc<Shell>,
     journaled: bool,
-    calls: JoinSet<Answer>,
-    running: HashMap<Id, Running>,
+    calls: Calls,
     /// Tasks that the role has had events of, by suffix: a wake is recorded in the journal of each.
     tasks: BTreeMap<String, TaskId>,
     /// A deadline that a wake did not move.
     stuck: Option<Timestamp>,
-}
-
-struct Running {
-    task: TaskId,
-    call: CallId,
-    work: Work,
-    handle: AbortHandle,
-    cancelled: bool,
 }
 
 /// Whether a command goes into the journal: all but those that already are there.
@@ -159,6 +144,10 @@ enum Recorded {
 
 impl<A: Actor> Driver<A> {
     fn begin(&mut self, start: Start) {
+        if let Some(task) = start.task {
+            self.shell.hub.adopt(&task, start.aborted);
+            self.tasks.insert(task.suffix().to_owned(), task);
+        }
         for command in start.again {
             self.perform(command, None, Recorded::Before);
         }
@@ -195,30 +184,17 @@ impl<A: Actor> Driver<A> {
         }
     }
 
-    fn answered(&mut self, done: Result<(Id, Answer), JoinError>) {
-        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let Some(running) = self.running.remove(&id) else {
-            return;
-        };
-        if !running.cancelled && !self.shell.hub.phase(&running.task).is_ended() {
-            match done {
-                Ok((_, answer)) => self.take_answer(&running.task, running.call, answer),
-                Err(error) if error.is_panic() => {
-                    let message = panic_words(error.into_panic().as_ref());
-                    self.shell.hub.notice(&Notice::PerformanceBroke {
-                        role: A::ROLE,
-                        task_id: running.task.clone(),
-                        call: running.call,
-                        message: message.clone(),
-                    });
-                    let answer = running.work.failure(&format!("internal error: {message}"));
-                    self.take_answer(&running.task, running.call, answer);
-                }
-                // Stopped from outside, with the runtime itself: nobody waits for the answer.
-                Err(_) => {}
-            }
+    fn finished(&mut self, mut done: Finished) {
+        let Some(answer) = done.answer.take() else { return };
+        if let Some(message) = done.broke.take() {
+            self.shell.hub.notice(&Notice::PerformanceBroke {
+                role: A::ROLE,
+                task_id: done.task.clone(),
+                call: done.call,
+                message,
+            });
         }
-        self.shell.hub.pending().lower(1);
+        self.take_answer(&done.task, done.call, answer);
     }
 
     fn take_answer(&mut self, task: &TaskId, call: CallId, answer: Answer) {
@@ -340,21 +316,21 @@ impl<A: Actor> Driver<A> {
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Publish { task_id, message } => self.publish(A::ROLE, task_id.as_ref(), *message),
-            Command::CallModel { task_id, call, request } => self.spawn(task_id, call, Work::Model(request)),
+            Command::CallModel { task_id, call, request } => self.calls.begin(task_id, call, Work::Model(request)),
             Command::Assess {
                 task_id,
                 call,
                 invocation,
-            } => self.spawn(task_id, call, Work::Assess(invocation)),
+            } => self.calls.begin(task_id, call, Work::Assess(invocation)),
             Command::RunTool {
                 task_id,
                 call,
                 invocation,
                 permit,
-            } => self.spawn(task_id, call, Work::Run(invocation, permit)),
-            Command::RunCheck { task_id, call, request } => self.spawn(task_id, call, Work::Check(request)),
-            Command::Recall { task_id, call, query } => self.spawn(task_id, call, Work::Recall(query)),
-            Command::Cancel { task_id, call } => self.cancel(&task_id, call),
+            } => self.calls.begin(task_id, call, Work::Run(invocation, permit)),
+            Command::RunCheck { task_id, call, request } => self.calls.begin(task_id, call, Work::Check(request)),
+            Command::Recall { task_id, call, query } => self.calls.begin(task_id, call, Work::Recall(query)),
+            Command::Cancel { task_id, call } => self.calls.cancel(&task_id, call),
             Command::Store { megram } => {
                 let memory = self.shell.ports.memory.clone();
                 let stored = catch_unwind(AssertUnwindSafe(|| memory.map(|memory| memory.write(megram))));
@@ -377,57 +353,12 @@ impl<A: Actor> Driver<A> {
         }
     }
 
-    fn spawn(&mut self, task: TaskId, call: CallId, work: Work) {
-        self.shell.hub.pending().raise(1);
-        let future = work.clone().perform(Arc::clone(&self.shell), task.clone());
-        let handle = self.calls.spawn(future);
-        self.shell.hub.tie(&task, handle.clone());
-        let running = Running {
-            task,
-            call,
-            work,
-            handle: handle.clone(),
-            cancelled: false,
-        };
-        self.running.insert(handle.id(), running);
-    }
-
-    fn cancel(&mut self, task: &TaskId, call: CallId) {
-        for running in self.running.values_mut() {
-            if running.call == call && running.task.suffix() == task.suffix() {
-                running.cancelled = true;
-                running.handle.abort();
-            }
-        }
-    }
-
     fn record(&self, task: &TaskId, entry: Entry) {
         if self.journaled
             && let Some(journal) = self.shell.hub.journal()
             && let Some(notice) = journal.record(task, entry)
         {
             self.shell.hub.notice(&notice);
-        }
-    }
-
-    async fn end(mut self) -> Ended<A> {
-        self.calls.shutdown().await;
-        self.shell.hub.pending().lower(self.running.len());
-        let mut open_calls: Vec<OpenCall> = self
-            .running
-            .into_values()
-            .filter(|running| !running.cancelled && !self.shell.hub.phase(&running.task).is_ended())
-            .map(|running| OpenCall {
-                role: A::ROLE,
-                task_id: running.task,
-                call: running.call,
-                what: running.work.name(),
-            })
-            .collect();
-        open_calls.sort_by(|a, b| (&a.task_id, a.call).cmp(&(&b.task_id, b.call)));
-        Ended {
-            actor: self.actor,
-            open_calls,
         }
     }
 }
@@ -444,12 +375,4 @@ fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
         | Command::Cancel { task_id, .. } => Some(task_id.clone()),
         Command::Store { .. } => step_task.cloned(),
     }
-}
-
-fn panic_words(payload: &(dyn std::any::Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
 }

@@ -162,6 +162,11 @@ impl Hub {
         &self.shared.pending
     }
 
+    /// Takes up a task of an earlier process.
+    pub(crate) fn adopt(&self, task: &TaskId, aborted: bool) {
+        locked(&self.shared.state).lives.adopt(task, aborted);
+    }
+
     pub(crate) fn tie(&self, task: &TaskId, call: AbortHandle) {
         locked(&self.shared.state).lives.tie(task, call);
     }

@@ -7,6 +7,7 @@
 //!
 //! Reading order: [`hub`], [`driver`], [`journal`], [`replay`], [`runtime`].
 
+mod calls;
 mod inbox;
 mod lives;
 mod perform;
@@ -21,8 +22,9 @@ pub mod notice;
 pub mod replay;
 pub mod runtime;
 
+pub use calls::OpenCall;
 pub use clock::{SystemClock, TokioClock};
-pub use driver::{Ended, OpenCall, Source, Start, drive};
+pub use driver::{Ended, Source, Start, drive};
 pub use hub::{Hub, HubOptions};
 pub use inbox::Inbox;
 pub use journal::{Journal, JournalError, JournalOptions};

@@ -78,11 +78,7 @@ impl Lives {
         if kind == MessageKind::Megram || self.finished.contains(task.suffix()) {
             return;
         }
-        let life = self.living.entry(task.suffix().to_owned()).or_insert_with(|| Life {
-            id: task.clone(),
-            aborted: false,
-            calls: Vec::new(),
-        });
+        let life = self.life(task);
         if life.id.is_provisional() {
             life.id = task.clone();
         }
@@ -95,17 +91,29 @@ impl Lives {
 
     /// Ties a call in flight to its task, so that it ends with it.
     pub(crate) fn tie(&mut self, task: &TaskId, call: AbortHandle) {
-        match self.living.get_mut(task.suffix()) {
-            Some(life) if life.aborted => call.abort(),
-            Some(life) => {
-                if life.calls.len() >= 64 {
-                    life.calls.retain(|call| !call.is_finished());
-                }
-                life.calls.push(call);
-            }
-            None if self.finished.contains(task.suffix()) => call.abort(),
-            None => {}
+        if self.phase(task).is_ended() {
+            return call.abort();
         }
+        let life = self.life(task);
+        if life.calls.len() >= 64 {
+            life.calls.retain(|call| !call.is_finished());
+        }
+        life.calls.push(call);
+    }
+
+    /// Takes up a task that another process began.
+    pub(crate) fn adopt(&mut self, task: &TaskId, aborted: bool) {
+        if self.phase(task) != Phase::Finished {
+            self.life(task).aborted |= aborted;
+        }
+    }
+
+    fn life(&mut self, task: &TaskId) -> &mut Life {
+        self.living.entry(task.suffix().to_owned()).or_insert_with(|| Life {
+            id: task.clone(),
+            aborted: false,
+            calls: Vec::new(),
+        })
     }
 
     /// Tasks that have begun and not ended, by their latest id.

@@ -10,6 +10,8 @@ use artoo_protocol::journal::{Entry, Record, StepCause};
 use artoo_protocol::{Actor, Answer, CallId, Command, Envelope, Event, Message, Role, TaskId, Timestamp, route};
 use thiserror::Error;
 
+use crate::driver::Start;
+
 /// The first place where a replayed role does not do what the journal says.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[error("record {n}: {role} {what}")]
@@ -31,6 +33,10 @@ pub struct Difference {
 pub struct Recovered<A> {
     /// The role with its state.
     pub actor: A,
+    /// The task.
+    pub task: Option<TaskId>,
+    /// Whether the person had stopped it.
+    pub aborted: bool,
     /// Messages and answers that the journal holds and that it has not taken.
     pub events: Vec<Event>,
     /// Commands that it gave and that were not begun.
@@ -38,6 +44,20 @@ pub struct Recovered<A> {
     /// Commands that were begun and not answered. Performing one again is for the caller to decide: reading may be
     /// repeated, what cannot be taken back may not.
     pub unanswered: Vec<Command>,
+}
+
+impl<A> Recovered<A> {
+    /// The role, and what its driver begins with when everything unanswered is performed again.
+    pub fn into_start(self) -> (A, Start) {
+        let start = Start {
+            task: self.task,
+            aborted: self.aborted,
+            events: self.events,
+            commands: self.commands,
+            again: self.unanswered,
+        };
+        (self.actor, start)
+    }
 }
 
 /// Feeds the steps of one task's journal to a fresh role and compares every command with the recorded one.
@@ -231,6 +251,8 @@ impl<A: Actor> Replay<A> {
             .collect();
         Recovered {
             actor: self.actor,
+            task: self.task,
+            aborted: self.aborted,
             events,
             commands: self.produced.into(),
             unanswered: self.running.into_iter().map(|(_, command)| command).collect(),

@@ -10,7 +10,8 @@ use artoo_protocol::{Actor, Millis, TaskId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::driver::{OpenCall, Source, Start, drive};
+use crate::calls::OpenCall;
+use crate::driver::{Source, Start, drive};
 use crate::hub::Hub;
 use crate::journal::JournalError;
 use crate::meter::Meter;

@@ -266,14 +266,14 @@ fn a_subtask_goes_through_model_and_tool_to_its_result() {
     let ChatMessage::System { content: system } = &request.messages[0] else {
         panic!()
     };
-    assert!(system.starts_with("Four laws") && system.contains("You are the executor"));
+    assert!(system.starts_with("You are the executor") && system.contains("Never deceive") && !system.contains("{{"));
     let ChatMessage::User { content: user } = &request.messages[1] else {
         panic!()
     };
     for part in [
-        "<intent>\ncount the files\n</intent>",
+        "<subtask>\ncount the files\n</subtask>",
         "<context>",
-        "- a number is given",
+        "1. a number is given",
         "<now>",
     ] {
         assert!(user.contains(part), "{part} is missing: {user}");

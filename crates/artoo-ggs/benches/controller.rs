@@ -129,7 +129,7 @@ fn bench(c: &mut Bencher) {
         let _ = open(&mut crowd, n);
     }
     c.bench_function("next deadline among 100,000 open tasks", |b| {
-        b.iter(|| black_box(&crowd).deadline())
+        b.iter(|| black_box(&crowd).deadline());
     });
 }
 

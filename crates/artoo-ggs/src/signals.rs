@@ -57,7 +57,7 @@ impl<'a> Tally<'a> {
         for outcome in outcomes {
             match outcome.status {
                 OutcomeStatus::Matched | OutcomeStatus::Failed => tally.count_judged(outcome),
-                OutcomeStatus::NotRun => tally.count_all_failed(outcome, Ground::NotRun, None),
+                OutcomeStatus::NotRun => tally.count_not_run(outcome),
             }
         }
         for verdict in task_verdicts {
@@ -116,10 +116,6 @@ impl<'a> Tally<'a> {
     fn count_judged(&mut self, outcome: &'a SubTaskOutcome) {
         let failed = outcome.status == OutcomeStatus::Failed;
         let last_class = outcome.gap_trajectory.last().and_then(|attempt| attempt.failure_class);
-        if failed && outcome.criteria_verdicts.is_empty() {
-            self.count_all_failed(outcome, Ground::Unjudged, last_class);
-            return;
-        }
         let failures_before = self.failures.len();
         let declared = &outcome.success_criteria;
         for (position, criterion) in declared.iter().enumerate() {
@@ -132,12 +128,20 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        for verdict in &outcome.criteria_verdicts {
-            if declared
+        // Verdicts on what was not declared; the usual case, one verdict per criterion in order, has none.
+        let aligned = declared.len() == outcome.criteria_verdicts.len()
+            && declared
                 .iter()
-                .all(|criterion| criterion.criterion != verdict.criterion)
-            {
-                self.count_verdict(verdict, verdict.mode, &outcome.gap_trajectory);
+                .zip(&outcome.criteria_verdicts)
+                .all(|(c, v)| c.criterion == v.criterion);
+        if !aligned {
+            for verdict in &outcome.criteria_verdicts {
+                if declared
+                    .iter()
+                    .all(|criterion| criterion.criterion != verdict.criterion)
+                {
+                    self.count_verdict(verdict, verdict.mode, &outcome.gap_trajectory);
+                }
             }
         }
         // A failed subtask whose verdicts all pass has failed for another reason, which counts too.
@@ -166,13 +170,13 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Every declared criterion, and one at least.
-    fn count_all_failed(&mut self, outcome: &'a SubTaskOutcome, ground: Ground, class: Option<FailureClass>) {
+    /// A subtask that was not started: every declared criterion, and one at least.
+    fn count_not_run(&mut self, outcome: &'a SubTaskOutcome) {
         if outcome.success_criteria.is_empty() {
-            self.count_failed(reason(outcome), ground, class);
+            self.count_failed(reason(outcome), Ground::NotRun, None);
         }
         for criterion in &outcome.success_criteria {
-            self.count_failed(&criterion.criterion, ground, class);
+            self.count_failed(&criterion.criterion, Ground::NotRun, None);
         }
     }
 

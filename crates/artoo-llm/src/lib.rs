@@ -3,8 +3,8 @@
 //! Owns everything behind the [`LanguageModel`](artoo_protocol::ports::LanguageModel) port. Must not know the roles: a
 //! request says in which form it wants its answer, and that is all there is to know. The environment is read by the app.
 
-//pub mod cassette;
-//pub mod offline;
+pub mod cassette;
+pub mod offline;
 pub mod openai;
 pub mod reader;
 mod secret;

@@ -32,13 +32,18 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "Secret(none)" } else { "Secret(***)" })
+        f.write_str(if self.0.is_empty() {
+            "Secret(none)"
+        } else {
+            "Secret(***)"
+        })
     }
 }
 
 /// What keys of known services look like; each with a name for findings.
-static SHAPES: LazyLock<Vec<(&'static str, Regex)>> = LazyLock::new(|| {
-    [
+static SHAPES: LazyLock<Vec<(&'static str, Regex)>> =
+    LazyLock::new(|| {
+        [
         ("private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
         ("authorization header", r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{16,}=*"),
         ("provider key", r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
@@ -55,7 +60,7 @@ static SHAPES: LazyLock<Vec<(&'static str, Regex)>> = LazyLock::new(|| {
     .into_iter()
     .filter_map(|(name, pattern)| Some((name, Regex::new(pattern).ok()?)))
     .collect()
-});
+    });
 
 /// Replaces the given secrets, and everything shaped like one, by `***`.
 pub fn mask(text: &str, known: &[Secret]) -> String {

@@ -1,11 +1,22 @@
 //! Test support for artoo: the whole system in one thread on virtual time, and models that answer from a script.
 //!
-//! Owns the [`World`], which steps any set of roles deterministically, and stand-ins for everything a role can ask for.
-//! Knows no runtime and no clock; production code never depends on it.
+//! Owns the [`World`], which steps any set of roles deterministically, stand-ins for everything a role can ask for, the
+//! [`laws`] that every run has to keep, and the [`chaos`] that tries to break them. Knows no runtime and no clock;
+//! production code never depends on it.
 
+pub mod chaos;
+pub mod journal;
+pub mod laws;
+pub mod machine;
+pub mod random;
+pub mod scene;
 pub mod scripted;
 pub mod server;
+pub mod whole;
 pub mod world;
 
+pub use machine::Machine;
+pub use scene::{NEVER, Person, Scene};
 pub use scripted::{Scripted, structured, text_reply, tool_reply};
+pub use whole::Settings;
 pub use world::{Reply, Surroundings, World};

@@ -1,12 +1,18 @@
 //! A language model that answers from a script: each request takes the first rule that fits it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use artoo_protocol::Millis;
 use artoo_protocol::model::{
     AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall, Usage,
 };
 use artoo_protocol::ports::LanguageModel;
+use artoo_protocol::prompt::read_section;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::scene::Mind;
+use crate::world::Reply;
 
 type Rule = Box<dyn Fn(&ModelRequest) -> Option<Result<ModelReply, ModelError>> + Send + Sync>;
 
@@ -31,6 +37,48 @@ impl Scripted {
     #[must_use]
     pub fn structured(self, name: &'static str, value: Value) -> Self {
         self.rule(move |request| (form_name(request) == name).then(|| Ok(structured(value.clone()))))
+    }
+
+    /// Answers the structured requests of this name one after the other, the last answer for all that follow.
+    #[must_use]
+    pub fn in_turn(self, name: &'static str, answers: Vec<Value>) -> Self {
+        let count = AtomicUsize::new(0);
+        self.rule(move |request| {
+            let fits = form_name(request) == name;
+            if fits { turn(&answers, &count).cloned().map(|value| Ok(structured(value))) } else { None }
+        })
+    }
+
+    /// Does the subtasks whose intent holds `intent`: one reply for each request about them, the last for all that follow.
+    #[must_use]
+    pub fn works(self, intent: &'static str, replies: Vec<ModelReply>) -> Self {
+        let count = AtomicUsize::new(0);
+        self.rule(move |request| {
+            let about = read_section(user_text(request), "subtask").unwrap_or_default();
+            let fits = form_name(request) == "tools" && about.contains(intent);
+            if fits { turn(&replies, &count).cloned().map(Ok) } else { None }
+        })
+    }
+
+    /// Judges every criterion that it is asked about, for a subtask or for the task.
+    #[must_use]
+    pub fn judges(self, holds: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.rule(move |request| {
+            let name = form_name(request);
+            if !matches!(name, "criterion_verdicts" | "merge_verdict") {
+                return None;
+            }
+            let verdicts: Vec<Value> = criteria(request).iter().map(|words| verdict(words, holds(words))).collect();
+            Some(Ok(structured(json!({"verdicts": verdicts, "summary": "Merged.", "merged_output": null}))))
+        })
+    }
+
+    /// As the mind of a [`Scene`](crate::Scene) that takes so long for each answer.
+    pub fn into_mind(self, takes: Millis) -> Mind {
+        Box::new(move |_, request| Reply {
+            after: takes,
+            value: self.answer(request),
+        })
     }
 
     /// Answers a request.
@@ -74,6 +122,27 @@ pub fn user_text(request: &ModelRequest) -> &str {
         .unwrap_or_default()
 }
 
+/// The criteria that a validator asks about, word for word.
+pub fn criteria(request: &ModelRequest) -> Vec<String> {
+    let listed = read_section(user_text(request), "criteria").unwrap_or_default();
+    let words = |line: &str| line.split_once(". ").map(|(_, words)| words.to_owned());
+    listed.lines().filter_map(words).collect()
+}
+
+/// A verdict as a model gives it.
+pub fn verdict(criterion: &str, holds: bool) -> Value {
+    if holds {
+        json!({"criterion": criterion, "verdict": "pass", "evidence": "it is shown"})
+    } else {
+        json!({"criterion": criterion, "verdict": "fail", "failure_class": "logical", "evidence": "it is wrong"})
+    }
+}
+
+fn turn<'a, T>(items: &'a [T], count: &AtomicUsize) -> Option<&'a T> {
+    let at = count.fetch_add(1, Ordering::Relaxed);
+    items.get(at).or_else(|| items.last())
+}
+
 /// How many tool results the conversation holds.
 pub fn tool_results(request: &ModelRequest) -> usize {
     request
@@ -105,7 +174,8 @@ pub fn tool_reply(name: &str, arguments: Value) -> ModelReply {
     })
 }
 
-fn reply(content: ModelContent) -> ModelReply {
+/// An answer with this content.
+pub fn reply(content: ModelContent) -> ModelReply {
     let usage = Usage {
         input_tokens: 100,
         output_tokens: 10,

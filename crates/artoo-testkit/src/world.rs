@@ -1,16 +1,22 @@
 //! All roles in one thread: a queue of events ordered by virtual time, and surroundings that answer (design §2).
 //!
 //! Deterministic: the same roles, surroundings and input give the same run. It follows the rules of the real bus and
-//! driver — routes, copies, delivery order, cancellation when a task ends — without runtime, files or network.
+//! driver — routes, copies, delivery order, the journal, cancellation when a task ends — without runtime, files or
+//! network.
 
 use std::collections::BTreeMap;
 
+use artoo_protocol::journal::{Entry, StepCause};
 use artoo_protocol::message::{Megram, MemoryQuery, MemoryReply};
 use artoo_protocol::model::{ModelError, ModelReply, ModelRequest};
 use artoo_protocol::tool::{Assessment, CheckReport, CheckRequest, Invocation, Permit, ToolOutput};
 use artoo_protocol::{
-    Actor, Answer, CallId, Command, Envelope, EnvelopeId, Event, Message, Millis, Role, TaskId, Timestamp, route,
+    Actor, Answer, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp,
+    route,
 };
+
+use crate::journal::Journals;
+use crate::random::Random;
 
 /// Something with the virtual time that it takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +48,7 @@ pub trait Surroundings {
     /// A machine check.
     fn check(&mut self, request: &CheckRequest) -> Reply<CheckReport>;
     /// Memory, reading.
-    fn recall(&mut self, query: &MemoryQuery) -> Reply<MemoryReply>;
+    fn recall(&mut self, now: Timestamp, query: &MemoryQuery) -> Reply<MemoryReply>;
     /// Memory, writing.
     fn store(&mut self, megram: Megram);
     /// The person, who sees everything addressed to them and may answer.
@@ -72,6 +78,17 @@ impl<A: Actor> Stepping for A {
     }
 }
 
+/// A role with what its driver keeps beside it.
+struct Seat {
+    actor: Box<dyn Stepping>,
+    /// Tasks that it has had events of, by suffix: a wake is recorded in the journal of each.
+    tasks: BTreeMap<String, TaskId>,
+    /// A deadline that a wake did not move.
+    stuck: Option<Timestamp>,
+    /// When the last message reaches it: messages never overtake one another.
+    last_message: Timestamp,
+}
+
 enum Due {
     Deliver { role: Role, event: Event },
     Say { from: Role, message: Message },
@@ -83,10 +100,15 @@ pub struct World<S> {
     pub surroundings: S,
     /// Every envelope published, in order.
     pub log: Vec<Envelope>,
+    /// What the bus would have written down.
+    pub journals: Journals,
+    /// What went wrong in the world itself: a message without a route, a deadline that a wake does not move.
+    pub faults: Vec<String>,
     now: Timestamp,
-    roles: Vec<Box<dyn Stepping>>,
+    seats: Vec<Seat>,
     queue: BTreeMap<(Timestamp, u64), Due>,
     order: u64,
+    pace: Option<(Random, u64)>,
 }
 
 impl<S: Surroundings> World<S> {
@@ -95,17 +117,32 @@ impl<S: Surroundings> World<S> {
         Self {
             surroundings,
             log: Vec::new(),
+            journals: Journals::default(),
+            faults: Vec::new(),
             now,
-            roles: Vec::new(),
+            seats: Vec::new(),
             queue: BTreeMap::new(),
             order: 0,
+            pace: None,
         }
     }
 
     /// Adds a role.
     #[must_use]
     pub fn with(mut self, actor: impl Actor) -> Self {
-        self.roles.push(Box::new(actor));
+        self.seats.push(Seat {
+            actor: Box::new(actor),
+            tasks: BTreeMap::new(),
+            stuck: None,
+            last_message: self.now,
+        });
+        self
+    }
+
+    /// Lets every message and answer take up to `most` on its way, so that roles interleave differently for every seed.
+    #[must_use]
+    pub fn paced(mut self, seed: u64, most: Millis) -> Self {
+        self.pace = Some((Random::new(seed), most.0));
         self
     }
 
@@ -117,12 +154,12 @@ impl<S: Surroundings> World<S> {
     /// The person or the runtime says something, now or later.
     pub fn say(&mut self, from: Role, after: Millis, message: impl Into<Message>) {
         let message = message.into();
-        self.enqueue(after, Due::Say { from, message });
+        self.enqueue(self.now.plus(after), Due::Say { from, message });
     }
 
     /// State that roles still hold; zero after every task has ended.
     pub fn open_tasks(&self) -> usize {
-        self.roles.iter().map(|role| role.open_tasks()).sum()
+        self.seats.iter().map(|seat| seat.actor.open_tasks()).sum()
     }
 
     /// Runs until nothing is left to happen, or `steps` events have; says whether it came to rest.
@@ -136,17 +173,19 @@ impl<S: Surroundings> World<S> {
     }
 
     /// Takes the next event; `false` when there is none.
-    fn advance(&mut self) -> bool {
+    pub fn advance(&mut self) -> bool {
         let wake = self
-            .roles
+            .seats
             .iter()
             .enumerate()
-            .filter_map(|(index, role)| role.deadline().map(|at| (at, index)))
+            .filter_map(|(index, seat)| seat.actor.deadline().map(|at| (at, index, seat.stuck)))
+            .filter(|(at, _, stuck)| *stuck != Some(*at))
+            .map(|(at, index, _)| (at, index))
             .min();
         let due = self.queue.first_key_value().map(|((at, _), _)| *at);
         match (due, wake) {
             (None, None) => return false,
-            (Some(at), Some((deadline, index))) if deadline < at => self.wake(deadline, index),
+            (Some(at), Some((deadline, index))) if deadline <= at => self.wake(deadline, index),
             (None, Some((deadline, index))) => self.wake(deadline, index),
             (Some(_), _) => {
                 let Some(((at, _), due)) = self.queue.pop_first() else {
@@ -155,28 +194,70 @@ impl<S: Surroundings> World<S> {
                 self.now = self.now.max(at);
                 match due {
                     Due::Say { from, message } => self.publish(from, message_task(&message), message),
-                    Due::Deliver { role, event } => {
-                        let Some(index) = self.roles.iter().position(|r| r.role() == role) else {
-                            return true;
-                        };
-                        self.step(index, event);
-                    }
+                    Due::Deliver { role, event } => self.deliver(role, event),
                 }
             }
         }
         true
     }
 
-    fn wake(&mut self, deadline: Timestamp, index: usize) {
-        self.now = self.now.max(deadline);
-        self.step(index, Event::Wake);
+    fn deliver(&mut self, role: Role, event: Event) {
+        let Some(index) = self.seats.iter().position(|seat| seat.actor.role() == role) else {
+            return;
+        };
+        let (task, cause) = match &event {
+            Event::Message { envelope } => (envelope.task_id.clone(), StepCause::Message { seq: envelope.seq }),
+            Event::Answer { task_id, call, answer } => {
+                let (call, answer) = (*call, answer.clone());
+                let answered = Entry::Answered { role, call, answer };
+                self.journals.record(task_id, self.now, answered);
+                (Some(task_id.clone()), StepCause::Answer { call })
+            }
+            Event::Wake => (None, StepCause::Wake),
+        };
+        if let Some(task) = &task {
+            let now = self.now;
+            self.journals.record(task, now, Entry::Stepped { role, now, cause });
+        }
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        seat.stuck = None;
+        if let Some(task) = &task {
+            seat.tasks.insert(task.suffix().to_owned(), task.clone());
+        }
+        self.step(index, event, task.as_ref());
     }
 
-    fn step(&mut self, index: usize, event: Event) {
+    fn wake(&mut self, deadline: Timestamp, index: usize) {
+        self.now = self.now.max(deadline);
+        let (now, cause) = (self.now, StepCause::Wake);
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        let role = seat.actor.role();
+        seat.tasks.retain(|_, task| !self.journals.has_ended(task));
+        for task in seat.tasks.values() {
+            self.journals.record(task, now, Entry::Stepped { role, now, cause });
+        }
+        self.step(index, Event::Wake, None);
+        if let Some(seat) = self.seats.get_mut(index)
+            && seat.actor.deadline() == Some(deadline)
+        {
+            seat.stuck = Some(deadline);
+            self.faults.push(format!("{role}'s deadline {deadline} does not move"));
+        }
+    }
+
+    fn step(&mut self, index: usize, event: Event, task: Option<&TaskId>) {
         let now = self.now;
-        let Some(actor) = self.roles.get_mut(index) else { return };
-        let role = actor.role();
-        for command in actor.step(now, event) {
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        let role = seat.actor.role();
+        for command in seat.actor.step(now, event) {
+            if let Some(about) = subject(&command, task) {
+                let store = matches!(command, Command::Store { .. });
+                if !store && self.journals.has_ended(&about) {
+                    continue;
+                }
+                let command = command.clone();
+                self.journals.record(&about, now, Entry::Commanded { role, command });
+            }
             self.perform(role, command);
         }
     }
@@ -188,11 +269,20 @@ impl<S: Surroundings> World<S> {
                 let reply = self.surroundings.model(role, &request);
                 self.answer(role, task_id, call, reply.after, Answer::Model(reply.value));
             }
-            Command::Assess { task_id, call, invocation } => {
+            Command::Assess {
+                task_id,
+                call,
+                invocation,
+            } => {
                 let assessment = self.surroundings.assess(&invocation);
                 self.answer(role, task_id, call, Millis(0), Answer::Assessed(assessment));
             }
-            Command::RunTool { task_id, call, invocation, permit } => {
+            Command::RunTool {
+                task_id,
+                call,
+                invocation,
+                permit,
+            } => {
                 let reply = self.surroundings.run(&invocation, permit);
                 self.answer(role, task_id, call, reply.after, Answer::Ran(reply.value));
             }
@@ -201,7 +291,7 @@ impl<S: Surroundings> World<S> {
                 self.answer(role, task_id, call, reply.after, Answer::Checked(reply.value));
             }
             Command::Recall { task_id, call, query } => {
-                let reply = self.surroundings.recall(&query);
+                let reply = self.surroundings.recall(self.now, &query);
                 self.answer(role, task_id, call, reply.after, Answer::Recalled(reply.value));
             }
             Command::Store { megram } => self.surroundings.store(megram),
@@ -212,24 +302,31 @@ impl<S: Surroundings> World<S> {
     }
 
     fn answer(&mut self, role: Role, task_id: TaskId, call: CallId, after: Millis, answer: Answer) {
-        self.enqueue(
-            after,
-            Due::Deliver {
-                role,
-                event: Event::Answer { task_id, call, answer },
-            },
-        );
+        let at = self.now.plus(after.saturating_add(self.delay()));
+        let event = Event::Answer { task_id, call, answer };
+        self.enqueue(at, Due::Deliver { role, event });
     }
 
-    fn enqueue(&mut self, after: Millis, due: Due) {
+    fn delay(&mut self) -> Millis {
+        let pace = self.pace.as_mut();
+        pace.map_or(Millis(0), |(random, most)| Millis(random.below(*most + 1)))
+    }
+
+    fn enqueue(&mut self, at: Timestamp, due: Due) {
         self.order += 1;
-        self.queue.insert((self.now.plus(after), self.order), due);
+        self.queue.insert((at, self.order), due);
     }
 
     fn publish(&mut self, from: Role, task_id: Option<TaskId>, message: Message) {
-        let Some(route) = route(message.kind(), from) else {
+        let kind = message.kind();
+        let Some(route) = route(kind, from) else {
+            self.faults.push(format!("{from} may not send {}", kind.name()));
             return;
         };
+        let outside = matches!(from, Role::User | Role::Runtime);
+        if !outside && task_id.as_ref().is_some_and(|task| !self.journals.admits(task, from, kind)) {
+            return;
+        }
         let seq = self.log.len() as u64 + 1;
         let envelope = Envelope {
             id: EnvelopeId::new(format!("e{seq}")),
@@ -240,32 +337,35 @@ impl<S: Surroundings> World<S> {
             to: route.to,
             payload: message,
         };
-        if matches!(envelope.payload, Message::FinalResult(_) | Message::TaskAborted(_)) {
+        self.journals.published(&envelope);
+        if matches!(kind, MessageKind::FinalResult | MessageKind::TaskAborted) {
             self.drop_answers(envelope.task_id.as_ref());
         }
         if route.to == Role::User
             && let Some(reply) = self.surroundings.person(&envelope.payload)
         {
-            self.enqueue(
-                reply.after,
-                Due::Say {
-                    from: Role::User,
-                    message: reply.value,
-                },
-            );
+            let said = Due::Say {
+                from: Role::User,
+                message: reply.value,
+            };
+            self.enqueue(self.now.plus(reply.after), said);
         }
         for &role in std::iter::once(&route.to).chain(route.copies) {
-            self.enqueue(
-                Millis(0),
-                Due::Deliver {
-                    role,
-                    event: Event::Message {
-                        envelope: envelope.clone(),
-                    },
-                },
-            );
+            self.post(role, envelope.clone());
         }
         self.log.push(envelope);
+    }
+
+    /// Puts a message on its way to a role; it arrives after everything that was sent to that role before.
+    fn post(&mut self, role: Role, envelope: Envelope) {
+        let earliest = self.now.plus(self.delay());
+        let Some(seat) = self.seats.iter_mut().find(|seat| seat.actor.role() == role) else {
+            return;
+        };
+        seat.last_message = seat.last_message.max(earliest);
+        let at = seat.last_message;
+        let event = Event::Message { envelope };
+        self.enqueue(at, Due::Deliver { role, event });
     }
 
     /// What was in flight for a task that ended is stopped, as the driver does.
@@ -274,6 +374,20 @@ impl<S: Surroundings> World<S> {
         self.queue.retain(
             |_, due| !matches!(due, Due::Deliver { event: Event::Answer { task_id, .. }, .. } if task_id.suffix() == ended.suffix()),
         );
+    }
+}
+
+/// The task in whose journal a command is written; what is published is written down as the message.
+fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
+    match command {
+        Command::Publish { .. } => None,
+        Command::CallModel { task_id, .. }
+        | Command::Assess { task_id, .. }
+        | Command::RunTool { task_id, .. }
+        | Command::RunCheck { task_id, .. }
+        | Command::Recall { task_id, .. }
+        | Command::Cancel { task_id, .. } => Some(task_id.clone()),
+        Command::Store { .. } => step_task.cloned(),
     }
 }
 

@@ -216,3 +216,12 @@ pub fn task_id(records: &[Record]) -> Option<&TaskId> {
         })
     })
 }
+
+/// Sequence number of the last message; 0 without one. A resumed bus goes on behind it.
+pub fn last_seq(records: &[Record]) -> u64 {
+    let seqs = records.iter().filter_map(|record| match &record.entry {
+        Entry::Published { envelope } => Some(envelope.seq),
+        _ => None,
+    });
+    seqs.max().unwrap_or(0)
+}

@@ -146,3 +146,28 @@ async fn a_cancelled_call_is_not_answered_and_others_are() {
         .collect();
     assert_eq!(calls, [CallId(1)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_when_its_answer_is_already_there_is_not_answered() {
+    let stage = stage(None, 100);
+    let model = ToyModel::new([Turn::Fine, Turn::Fine]);
+    let ports = Ports {
+        model: Some(model.clone()),
+        ..Ports::default()
+    };
+    // Both answers are there before the role takes the first, upon which it gives the second up.
+    let planner = Toy::<R2>::new(|_, event| match event {
+        Event::Message { .. } => vec![ask(0), ask(1)],
+        Event::Answer { call, .. } => vec![Command::Cancel {
+            task_id: named(),
+            call: CallId(1 - call.0),
+        }],
+        Event::Wake => Vec::new(),
+    });
+    let heard = planner.heard();
+    let _runtime = runtime(&stage.hub, ports).spawn(planner);
+    tell(&stage.hub, Role::R1, task_spec());
+    stage.hub.at_rest().await;
+    assert_eq!(model.completed.load(Ordering::SeqCst), 2);
+    assert_eq!(answers(&heard).len(), 1);
+}

@@ -257,6 +257,7 @@ async fn without_its_journal_nothing_beyond_create_is_run() {
     let _runtime = runtime(&stage.hub, ports).spawn(role);
     tell(&stage.hub, Role::R2, subtask(0));
     stage.hub.at_rest().await;
+    tell(&stage.hub, Role::R1, task_spec());
     assert_eq!(*tools.ran.lock().unwrap(), ["reads", "creates"]);
     let errors: Vec<_> = answers(&heard)
         .into_iter()
@@ -326,4 +327,15 @@ fn now_is_given_to_every_step() {
         stage.hub.at_rest().await;
         assert_eq!(*seen.lock().unwrap(), [begin.plus(Millis(5_000))]);
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_starts_late_misses_nothing() {
+    let stage = stage(None, 100);
+    (0..5).for_each(|n| tell(&stage.hub, Role::R2, subtask(n)));
+    let role = idle::<R3>();
+    let heard = role.heard();
+    let _runtime = runtime(&stage.hub, Ports::default()).spawn(role);
+    stage.hub.at_rest().await;
+    assert_eq!(heard.lock().unwrap().len(), 5);
 }

@@ -1,13 +1,13 @@
 //! A journal fed to fresh roles gives the same commands, and tells what was still to come.
 
 use artoo_bus::journal::read;
-use artoo_bus::{Ports, Start, recover_role, replay_role};
+use artoo_bus::{Hub, HubOptions, Journal, JournalOptions, Ports, recover_role, replay_role};
 use artoo_protocol::journal::Record;
 use artoo_protocol::{Answer, CallId, Event, Message, Millis, Role};
 
 use crate::toys::{
-    R2, Toy, ToyModel, Turn, aborted, ask, ask_with, memory_journal, named, runtime, say, stage, subtask, task_spec,
-    tell,
+    R2, Toy, ToyModel, Turn, aborted, ask, ask_with, clock, memory_journal, named, runtime, say, stage, subtask,
+    task_spec, tell,
 };
 
 /// Asks, and dispatches a step for every answer until three are out; its word for the second question can be changed.
@@ -63,24 +63,50 @@ async fn an_abort_in_the_middle_is_no_difference() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_not_carried_out_after_an_abort_is_no_difference() {
+    let stubborn = || Toy::<R2>::new(|_, _| vec![ask(0), say(subtask(1))]);
+    let journal = memory_journal();
+    let stage = stage(Some(journal.clone()), 100);
+    let runtime = runtime(&stage.hub, Ports::default()).spawn(stubborn());
+    tell(&stage.hub, Role::R1, task_spec());
+    stage.hub.at_rest().await;
+    tell(&stage.hub, Role::User, aborted());
+    tell(&stage.hub, Role::R1, task_spec());
+    tell(&stage.hub, Role::R1, task_spec());
+    runtime.shutdown(Millis(10)).await;
+    let records = read::read(journal.text(&named()).unwrap().as_slice()).unwrap().records;
+    replay_role(stubborn(), &records).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_prefix_of_a_journal_can_be_gone_on_from() {
     let whole = journal_of(Vec::new(), Millis(10), false).await;
     for length in 2..whole.len() {
-        let mut recovered = recover_role(planner("why"), &whole[..length]).unwrap();
-        let stage = stage(None, 100);
-        let start = Start {
-            events: std::mem::take(&mut recovered.events),
-            commands: std::mem::take(&mut recovered.commands),
-            again: std::mem::take(&mut recovered.unanswered),
+        let (actor, start) = recover_role(planner("why"), &whole[..length]).unwrap().into_start();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{}.jsonl", named()));
+        let lines = whole[..length]
+            .iter()
+            .map(|record| serde_json::to_string(record).unwrap() + "\n");
+        std::fs::write(&path, lines.collect::<String>()).unwrap();
+        let journal = Journal::in_folder(folder.path(), JournalOptions::new(clock())).unwrap();
+        journal.resume(&named()).unwrap();
+        let options = HubOptions {
+            journal: Some(journal),
+            first_seq: read::last_seq(&whole[..length]) + 1,
+            ..HubOptions::default()
         };
-        let heard = recovered.actor.heard();
+        let hub = Hub::new(clock(), options);
+        let heard = actor.heard();
         let ports = Ports {
             model: Some(ToyModel::new([])),
             ..Ports::default()
         };
-        let _runtime = runtime(&stage.hub, ports).resume(recovered.actor, start);
+        let runtime = runtime(&hub, ports).resume(actor, start);
+
         tokio::time::sleep(Millis(10).to_duration()).await;
-        stage.hub.at_rest().await;
+        hub.at_rest().await;
+        assert_eq!(hub.open_tasks(), [named()]);
         let calls: Vec<CallId> = heard
             .lock()
             .unwrap()
@@ -95,5 +121,8 @@ async fn every_prefix_of_a_journal_can_be_gone_on_from() {
             })
             .collect();
         assert_eq!(calls, [CallId(0), CallId(1), CallId(2)], "cut behind record {length}");
+        runtime.shutdown(Millis(10)).await.journal.unwrap();
+        let gone_on = read::read_file(&path).unwrap();
+        replay_role(planner("why"), &gone_on.records).unwrap();
     }
 }

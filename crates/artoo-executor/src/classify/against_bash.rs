@@ -9,6 +9,7 @@ use artoo_protocol::tool::EffectClass;
 use proptest::prelude::*;
 
 use super::classify;
+use super::tests::{DISGUISES, READS};
 
 /// Pieces that commands are put together from; `rm` is a stand-in that leaves a trace.
 const PIECES: &[&str] = &[
@@ -190,8 +191,19 @@ impl Sandbox {
         for name in ["x", "y"] {
             fs::write(self.cwd().join(name), name).unwrap();
         }
-        let mut child = Command::new("/bin/bash")
-            .args(["--noprofile", "--norc", "-c", "--", command])
+        // `timeout` ends what would wait for ever.
+        let status = Command::new("/usr/bin/timeout")
+            .args([
+                "-s",
+                "KILL",
+                "2",
+                "/bin/bash",
+                "--noprofile",
+                "--norc",
+                "-c",
+                "--",
+                command,
+            ])
             .env_clear()
             .env("PATH", self.dir.path().join("bin"))
             .env("HOME", self.cwd())
@@ -199,16 +211,8 @@ impl Sandbox {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        for _ in 0..400 {
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
+            .status();
+        assert!(status.is_ok());
         if self.dir.path().join("trace").exists() {
             let _ = fs::remove_file(self.dir.path().join("trace"));
             return Some("rm ran".to_owned());
@@ -229,19 +233,40 @@ impl Sandbox {
     }
 }
 
+/// Commands made of pieces alone, and known commands into which pieces are put or which lose a part.
 fn script() -> impl Strategy<Value = String> {
-    let piece = (prop::sample::select(PIECES), prop::bool::weighted(0.75));
-    prop::collection::vec(piece, 1..12).prop_map(|pieces| {
+    let piece = || (prop::sample::select(PIECES), prop::bool::weighted(0.75));
+    let pieces = prop::collection::vec(piece(), 1..12).prop_map(|pieces| {
         pieces
             .into_iter()
             .flat_map(|(text, space)| [text, if space { " " } else { "" }])
-            .collect()
-    })
+            .collect::<String>()
+    });
+    let known: Vec<&str> = READS
+        .iter()
+        .chain(DISGUISES)
+        .copied()
+        .filter(|command| !["/tmp", "/dev/", "kill"].iter().any(|part| command.contains(part)))
+        .collect();
+    let edits = prop::collection::vec(
+        (any::<prop::sample::Index>(), prop::sample::select(PIECES), 0_usize..4),
+        1..4,
+    );
+    let edited = (prop::sample::select(known), edits).prop_map(|(command, edits)| {
+        edits.into_iter().fold(command.to_owned(), |command, (at, piece, cut)| {
+            let mut chars: Vec<char> = command.chars().collect();
+            let at = at.index(chars.len() + 1);
+            let end = (at + cut).min(chars.len());
+            chars.splice(at..end, piece.chars());
+            chars.into_iter().collect()
+        })
+    });
+    prop_oneof![1 => pieces, 3 => edited]
 }
 
 #[test]
 fn what_is_called_a_read_changes_nothing() {
-    if !Path::new("/bin/bash").exists() {
+    if !Path::new("/bin/bash").exists() || !Path::new("/usr/bin/timeout").exists() {
         return;
     }
     let sandbox = Sandbox::new();

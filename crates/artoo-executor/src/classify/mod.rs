@@ -32,8 +32,18 @@ pub const UNKNOWN_PROGRAM: &str = "?";
 
 /// Commands longer than this many bytes are not analysed.
 const MAX_COMMAND_BYTES: usize = 16 * 1024;
-/// Opening brackets and quotes after which a command is not analysed: it bounds the parser's recursion.
-const MAX_NESTING: usize = 40;
+/// Brackets inside brackets beyond which a command is not analysed.
+const MAX_NESTING: usize = 12;
+/// How often each of these may stand in a command that is analysed. The parser goes back and tries again at each of
+/// them, so that its time multiplies; quotes can hide how deep they really nest, hence their number counts.
+const MAX_OPENINGS: &[(&str, usize)] = &[("(", 16), ("`", 6), ("{", 60), ("[", 60)];
+/// The same for subscripts (`a[`), the slowest of all.
+const MAX_SUBSCRIPTS: usize = 8;
+/// Words that open a nested command, and how many of them a command may hold: each takes a part of the parser's stack.
+const OPENING_WORDS: &[&str] = &[
+    "if", "while", "until", "for", "case", "select", "coproc", "function", "elif", "time",
+];
+const MAX_OPENING_WORDS: usize = 32;
 /// How deep commands inside commands (`$(…)`, `sh -c '…'`) are followed.
 const MAX_DEPTH: usize = 5;
 /// Variables in capitals that may be set without changing what programs do; names in small letters always may.
@@ -302,12 +312,25 @@ fn unreadable(text: &str, depth: usize) -> Option<&'static str> {
     if text.len() > MAX_COMMAND_BYTES {
         return Some("it is too long to be analysed");
     }
-    if text.chars().filter(|c| "([{`".contains(*c)).count() > MAX_NESTING * 4 || deepest(text) > MAX_NESTING {
+    let too_many = MAX_OPENINGS
+        .iter()
+        .any(|(opening, limit)| text.matches(opening).count() > *limit);
+    let words = text
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| OPENING_WORDS.contains(word))
+        .count();
+    if too_many || words > MAX_OPENING_WORDS || subscripts(text) > MAX_SUBSCRIPTS || deepest(text) > MAX_NESTING {
         return Some("it is nested too deep to be analysed");
     }
     text.chars()
         .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
         .then_some("it holds control characters")
+}
+
+/// How often `[` follows a letter, digit or underscore.
+fn subscripts(text: &str) -> usize {
+    let after_name = |(before, c): &(char, char)| *c == '[' && (before.is_ascii_alphanumeric() || *before == '_');
+    text.chars().zip(text.chars().skip(1)).filter(after_name).count()
 }
 
 /// An upper bound of how deep brackets nest; quoted ones count too, which only makes the bound larger.
@@ -328,7 +351,7 @@ fn options() -> ParserOptions {
     ParserOptions::default()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod against_bash;
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ fn every_disguise_of_a_deletion_is_asked_about() {
     check_asked(DISGUISES);
 }
 
-const DISGUISES: &[&str] = &[
+pub(super) const DISGUISES: &[&str] = &[
     "/bin/rm x",
     "\\rm x",
     "r\\m x",
@@ -234,69 +234,71 @@ fn words_in_quotes_are_not_commands() {
 
 #[test]
 fn ordinary_questions_run_without_a_question() {
-    check_read(&[
-        "ls -la",
-        "/bin/ls -la /tmp",
-        "df -h /",
-        "du -sh * | sort -rh | head -n 10",
-        "find . -name '*.rs' | wc -l",
-        "find ~/Documents -type f -size +10M -printf '%s %p\\n' | sort -n | tail",
-        "find . -name '*.rs' -exec wc -l {} +",
-        "find . -type f -exec grep -l foo {} \\;",
-        "find . -name '*.rs' -print0 | xargs -0 wc -l",
-        "find . -name '*.py' | xargs -I{} wc -l {}",
-        "cat a.txt 2>/dev/null",
-        "ls >/dev/null 2>&1",
-        "ls missing 2>&1 | head",
-        "wc -l < file.txt",
-        "sed -n '1,5p' x",
-        "sed -n -e '/start/,/end/p' x",
-        "sed 's/a/b/g; s/[[:space:]]*$//' x",
-        "sed -E 's/[0-9]+/N/g' x",
-        "awk '{ print $1 }' x",
-        "awk -F: '$3 > 100 { print $1 }' /etc/passwd",
-        "awk '{ s += $1 } END { print s }' x",
-        "git status --short",
-        "git -C sub log --oneline -5",
-        "git --no-pager diff HEAD~1",
-        "git branch -a",
-        "git remote -v",
-        "git config --get user.name",
-        "env",
-        "env LC_ALL=C sort x",
-        "LC_ALL=C sort x",
-        "command -v git",
-        "timeout 5 ls",
-        "nice -n 5 du -sh .",
-        "bash -c 'ls | wc -l'",
-        "sh -c 'grep -c x \"$1\"' _ file",
-        "x=$(ls | wc -l); echo \"$x files\"",
-        "for f in *.rs; do wc -l \"$f\"; done",
-        "n=0; for f in a b; do n=$((n+1)); done; echo $n",
-        "for i in {1..3}; do echo $((i*2)); done",
-        "for ((i=0;i<3;i++)); do echo $i; done",
-        "while IFS= read -r line; do echo \"$line\"; done < names.txt",
-        "if [ -f x ]; then cat x; else echo none; fi",
-        "[ $? -eq 0 ] && echo ok",
-        "[[ -d src && ! -e out ]] && ls src",
-        "case $x in a) echo a;; *) echo b;; esac",
-        "set -euo pipefail; ls",
-        "cd sub && ls",
-        "date",
-        "date '+%Y-%m-%d'",
-        "date -d yesterday +%F",
-        "python3 --version",
-        "tar tzf x.tgz",
-        "printf '%s\\n' \"$x\"",
-        "cut -d$'\\t' -f1 x",
-        "diff <(sort a) <(sort b)",
-        "echo ${x%.txt} ${#x} ${x:-none}",
-        "ps aux | grep '[f]oo'",
-        "tee /dev/null < x",
-        "true",
-        "",
-    ]);
+    check_read(READS);
 }
+
+pub(super) const READS: &[&str] = &[
+    "ls -la",
+    "/bin/ls -la /tmp",
+    "df -h /",
+    "du -sh * | sort -rh | head -n 10",
+    "find . -name '*.rs' | wc -l",
+    "find ~/Documents -type f -size +10M -printf '%s %p\\n' | sort -n | tail",
+    "find . -name '*.rs' -exec wc -l {} +",
+    "find . -type f -exec grep -l foo {} \\;",
+    "find . -name '*.rs' -print0 | xargs -0 wc -l",
+    "find . -name '*.py' | xargs -I{} wc -l {}",
+    "cat a.txt 2>/dev/null",
+    "ls >/dev/null 2>&1",
+    "ls missing 2>&1 | head",
+    "wc -l < file.txt",
+    "sed -n '1,5p' x",
+    "sed -n -e '/start/,/end/p' x",
+    "sed 's/a/b/g; s/[[:space:]]*$//' x",
+    "sed -E 's/[0-9]+/N/g' x",
+    "awk '{ print $1 }' x",
+    "awk -F: '$3 > 100 { print $1 }' /etc/passwd",
+    "awk '{ s += $1 } END { print s }' x",
+    "git status --short",
+    "git -C sub log --oneline -5",
+    "git --no-pager diff HEAD~1",
+    "git branch -a",
+    "git remote -v",
+    "git config --get user.name",
+    "env",
+    "env LC_ALL=C sort x",
+    "LC_ALL=C sort x",
+    "command -v git",
+    "timeout 5 ls",
+    "nice -n 5 du -sh .",
+    "bash -c 'ls | wc -l'",
+    "sh -c 'grep -c x \"$1\"' _ file",
+    "x=$(ls | wc -l); echo \"$x files\"",
+    "for f in *.rs; do wc -l \"$f\"; done",
+    "n=0; for f in a b; do n=$((n+1)); done; echo $n",
+    "for i in {1..3}; do echo $((i*2)); done",
+    "for ((i=0;i<3;i++)); do echo $i; done",
+    "while IFS= read -r line; do echo \"$line\"; done < names.txt",
+    "if [ -f x ]; then cat x; else echo none; fi",
+    "[ $? -eq 0 ] && echo ok",
+    "[[ -d src && ! -e out ]] && ls src",
+    "case $x in a) echo a;; *) echo b;; esac",
+    "set -euo pipefail; ls",
+    "cd sub && ls",
+    "date",
+    "date '+%Y-%m-%d'",
+    "date -d yesterday +%F",
+    "python3 --version",
+    "tar tzf x.tgz",
+    "printf '%s\\n' \"$x\"",
+    "cut -d$'\\t' -f1 x",
+    "diff <(sort a) <(sort b)",
+    "echo ${x%.txt} ${#x} ${x:-none}",
+    "ps aux | grep '[f]oo'",
+    "tee /dev/null < x",
+    "true",
+    "",
+];
 
 #[test]
 fn classes_name_what_a_command_does() {
@@ -360,14 +362,40 @@ fn a_program_stands_in_the_table_once() {
 
 #[test]
 fn deep_nesting_and_long_commands_are_refused_not_parsed() {
-    check_asked(&[
-        &format!("{}ls{}", "(".repeat(500), ")".repeat(500)),
-        &format!("{}ls{}", "$(".repeat(60), ")".repeat(60)),
-        &format!("echo {}", "${a:-".repeat(100)),
-        &format!("echo {}", "x".repeat(20_000)),
-        &"`".repeat(300),
-        &format!("echo {}", "\"$(".repeat(39)),
-    ]);
+    // A small stack: on a worker's thread the parser must not end the whole program.
+    let small = std::thread::Builder::new().stack_size(1 << 20).spawn(|| {
+        check_asked(&[
+            &format!("{}ls{}", "(".repeat(500), ")".repeat(500)),
+            &format!("{}ls{}", "$(".repeat(60), ")".repeat(60)),
+            &format!("echo {}", "${a:-".repeat(100)),
+            &format!("echo {}", "x".repeat(20_000)),
+            &"`".repeat(300),
+            &format!("echo {}", "\"$(".repeat(39)),
+            &"if ".repeat(5000),
+            &"while a;do ".repeat(1000),
+            &"coproc ".repeat(2000),
+            &format!("echo {}", "a[`')'".repeat(40)),
+            &format!("echo {}", "<(')}]'( (')}]'".repeat(40)),
+        ]);
+        // What stays within the limits has to be parsed on that stack too.
+        for piece in [
+            "while a;do ",
+            "if a;then ",
+            "for x in a;do ",
+            "coproc ",
+            "{ a;",
+            "(",
+            "$(",
+            "\"${a:-",
+            "a&&",
+            "! ",
+        ] {
+            for times in [1, 8, 12, 24, 32, 5000] {
+                let _ = classify(&piece.repeat(times));
+            }
+        }
+    });
+    assert!(small.is_ok_and(|thread| thread.join().is_ok()));
 }
 
 mod hostile {

@@ -396,6 +396,26 @@ async fn a_command_never_does_more_than_its_permit() {
 }
 
 #[tokio::test]
+async fn a_yes_to_one_thing_is_no_yes_to_a_worse_one() {
+    let world = World::new();
+    let create = Permit {
+        effect: EffectClass::Create,
+        confirmed: true,
+    };
+    // Asked about while they did not exist, and there by the time they are written.
+    world.write("cwd/a.txt", "precious");
+    let path = world.root.join("cwd/a.txt").display().to_string();
+    for (tool, input) in [
+        ("write_file", json!({"path": path, "content": "new"})),
+        ("shell", json!({"command": "echo new > a.txt"})),
+    ] {
+        let out = world.tools.run(&world.invocation(tool, input), create).await;
+        assert!(out.error.unwrap().contains("changed from create to modify"), "{tool}");
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), "precious");
+}
+
+#[tokio::test]
 async fn a_command_reports_how_it_ended() {
     let world = World::new();
     let out = world

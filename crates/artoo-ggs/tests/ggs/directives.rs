@@ -197,6 +197,12 @@ fn the_rationale_tells_a_person_what_drove_it() {
          before. Not again: shell:cd, shell:curl, fetch_url."
     );
     assert_eq!(said.failed_criterion, "search holds");
+    let effects = bench.say(replan(&id, 0, vec![outcome("later", OutcomeStatus::NotRun, vec![])]));
+    let second = directive(&effects).rationale.clone();
+    assert!(
+        second.contains("“later”, whose subtask was not started. The loss"),
+        "{second}"
+    );
     assert_eq!(said.failure_class, FailureMix::Logical);
     assert_eq!(said.budget_pressure, said.loss.omega);
     assert_eq!(said.outcomes.len(), 2, "what failed and what matched travels along");

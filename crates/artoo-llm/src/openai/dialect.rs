@@ -66,7 +66,16 @@ impl Dialect {
         if names(&["max_tokens", "max_completion_tokens"]) {
             return self.other_limit(&words);
         }
-        if structured && names(&["response_format", "json_schema", "json_object", "structured output", "json mode", "schema"]) {
+        if structured
+            && names(&[
+                "response_format",
+                "json_schema",
+                "json_object",
+                "structured output",
+                "json mode",
+                "schema",
+            ])
+        {
             let format = match self.format {
                 Format::Schema => Format::JsonObject,
                 Format::JsonObject => Format::Plain,
@@ -105,7 +114,9 @@ mod tests {
     #[test]
     fn each_rejected_field_is_dropped_once() {
         let start = Dialect::default();
-        let object = start.simpler(400, "response_format.type json_schema is not supported", true).unwrap();
+        let object = start
+            .simpler(400, "response_format.type json_schema is not supported", true)
+            .unwrap();
         assert_eq!(object.format, Format::JsonObject);
         let plain = object.simpler(422, "unknown field `response_format`", true).unwrap();
         assert_eq!(plain.format, Format::Plain);
@@ -113,12 +124,27 @@ mod tests {
         assert_eq!(start.simpler(400, "response_format", false), None);
         assert_eq!(start.simpler(401, "response_format", true), None);
         assert_eq!(
-            start.simpler(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", true).unwrap().limit,
+            start
+                .simpler(
+                    400,
+                    "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+                    true
+                )
+                .unwrap()
+                .limit,
             TokenLimit::MaxCompletionTokens
         );
-        let quiet = start.simpler(400, "extra fields not permitted: stream_options", true).unwrap();
+        let quiet = start
+            .simpler(400, "extra fields not permitted: stream_options", true)
+            .unwrap();
         assert_eq!(quiet.streaming, Streaming::Plain);
-        assert_eq!(quiet.simpler(400, "streaming is not available", true).unwrap().streaming, Streaming::Off);
+        assert_eq!(
+            quiet
+                .simpler(400, "streaming is not available", true)
+                .unwrap()
+                .streaming,
+            Streaming::Off
+        );
         assert_eq!(start.simpler(400, "messages: too many", true), None);
     }
 }

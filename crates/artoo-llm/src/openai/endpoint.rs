@@ -84,7 +84,9 @@ fn with_path(url: &Url, segments: &[&str], more: &[&str]) -> Url {
 
 /// `v1`, `v4`, `v1beta`.
 fn is_version(segment: &str) -> bool {
-    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    segment
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -99,7 +101,14 @@ fn is_loopback(url: &Url) -> bool {
 /// A base URL for people to read: without user, password and query, which may hold keys.
 pub(super) fn shown(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url.trim()) else {
-        return url.rsplit('@').next().unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+        return url
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
     };
     // Both fail only for URLs that cannot have them.
     let _ = parsed.set_username("");
@@ -124,9 +133,15 @@ mod tests {
         check(" https://api.openai.com/v1/ ", &[openai]);
         check("https://api.openai.com/v1/chat/completions", &[openai]);
         check("https://api.openai.com/v1/chat/completions/", &[openai]);
-        check("https://api.openai.com", &[openai, "https://api.openai.com/chat/completions"]);
+        check(
+            "https://api.openai.com",
+            &[openai, "https://api.openai.com/chat/completions"],
+        );
         check("https://api.openai.com//v1//", &[openai]);
-        check("https://openrouter.ai/api/v1", &["https://openrouter.ai/api/v1/chat/completions"]);
+        check(
+            "https://openrouter.ai/api/v1",
+            &["https://openrouter.ai/api/v1/chat/completions"],
+        );
         check(
             "https://generativelanguage.googleapis.com/v1beta/openai/",
             &["https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"],
@@ -140,9 +155,15 @@ mod tests {
         );
         check(
             "localhost:11434",
-            &["http://localhost:11434/v1/chat/completions", "http://localhost:11434/chat/completions"],
+            &[
+                "http://localhost:11434/v1/chat/completions",
+                "http://localhost:11434/chat/completions",
+            ],
         );
-        check("api.z.ai/api/paas/v4", &["https://api.z.ai/api/paas/v4/chat/completions"]);
+        check(
+            "api.z.ai/api/paas/v4",
+            &["https://api.z.ai/api/paas/v4/chat/completions"],
+        );
         check(
             "https://x.example/v1?api-version=2",
             &["https://x.example/v1/chat/completions?api-version=2"],
@@ -152,10 +173,20 @@ mod tests {
     #[test]
     fn loopback_is_recognised() {
         let loopback = |url| Endpoint::parse(url).unwrap().loopback;
-        for url in ["http://127.0.0.1:1", "http://[::1]:8/v1", "localhost", "http://0.0.0.0:5", "http://a.localhost"] {
+        for url in [
+            "http://127.0.0.1:1",
+            "http://[::1]:8/v1",
+            "localhost",
+            "http://0.0.0.0:5",
+            "http://a.localhost",
+        ] {
             assert!(loopback(url), "{url}");
         }
-        for url in ["https://api.openai.com", "http://10.0.0.1", "http://localhost.evil.example"] {
+        for url in [
+            "https://api.openai.com",
+            "http://10.0.0.1",
+            "http://localhost.evil.example",
+        ] {
             assert!(!loopback(url), "{url}");
         }
     }
@@ -163,7 +194,9 @@ mod tests {
     #[test]
     fn what_is_no_url_is_said_without_its_secrets() {
         assert_eq!(Endpoint::parse("  "), Err(EndpointError::Empty));
-        let error = Endpoint::parse("ftp://me:hunter2@host/x?key=hunter2").unwrap_err().to_string();
+        let error = Endpoint::parse("ftp://me:hunter2@host/x?key=hunter2")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("ftp://host/x") && !error.contains("hunter2"), "{error}");
         assert!(Endpoint::parse("http://").is_err());
     }

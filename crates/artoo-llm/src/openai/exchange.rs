@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::config::Timeouts;
-use super::sse::Decoder;
+use super::sse::{Decoder, TooLong};
 use super::transport::{Body, Broken, Head, Transport};
 use super::wire::{Collected, ProviderError, provider_error};
 
@@ -19,6 +19,7 @@ use super::wire::{Collected, ProviderError, provider_error};
 const MAX_BODY: usize = 16 * 1024 * 1024;
 /// Longest error body that is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Why an exchange gave no answer, by what may help.
 #[derive(Debug)]
@@ -100,71 +101,89 @@ impl Pieces {
 }
 
 /// How the body turns out to be written, whatever its content type claims.
-enum Reading {
+enum Form {
     Undecided,
     Document,
     Events(Decoder),
 }
 
+/// An answer while it comes in.
+struct Arriving {
+    form: Form,
+    /// What has no form yet, or the document so far.
+    buffer: Vec<u8>,
+    collected: Collected,
+}
+
 async fn read_answer(pieces: &mut Pieces, target: &Target<'_>) -> Result<Collected, Failure> {
-    let mut collected = Collected::default();
-    let mut reading = Reading::Undecided;
-    let mut buffer: Vec<u8> = Vec::new();
+    let mut arriving = Arriving {
+        form: Form::Undecided,
+        buffer: Vec::new(),
+        collected: Collected::default(),
+    };
     loop {
         let piece = match pieces.next().await {
             Ok(Some(piece)) => piece,
-            Ok(None) => break,
+            Ok(None) => return arriving.end(target),
             Err(Gap::Stalled(after)) => return Err(stalled("the answer stopped in the middle", after)),
             // Some servers cut the connection right behind the last event.
-            Err(Gap::Broken(_)) if collected.finish.is_some() => break,
+            Err(Gap::Broken(_)) if arriving.collected.finish.is_some() => return arriving.end(target),
             Err(Gap::Broken(broken)) => return Err(from_broken(broken, target)),
         };
         if pieces.total > MAX_BODY {
             return Err(unusable(format!("the answer is larger than {} MiB", MAX_BODY >> 20)));
         }
-        let events = match &mut reading {
-            Reading::Undecided => {
-                buffer.extend_from_slice(&piece);
-                match buffer.iter().find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf)) {
-                    None => continue,
-                    Some(b'{' | b'[' | b'<' | b'"') => {
-                        reading = Reading::Document;
-                        continue;
-                    }
-                    Some(_) => {
-                        let mut decoder = Decoder::default();
-                        let events = decoder.push(&std::mem::take(&mut buffer));
-                        reading = Reading::Events(decoder);
-                        events
-                    }
-                }
-            }
-            Reading::Document => {
-                buffer.extend_from_slice(&piece);
-                continue;
-            }
-            Reading::Events(decoder) => decoder.push(&piece),
-        };
+        let events = arriving.push(&piece);
         let events = events.map_err(|_| unusable("malformed stream: an event without end".to_owned()))?;
-        if absorb_events(&mut collected, events, target)? {
-            return Ok(collected);
+        if absorb_events(&mut arriving.collected, events, target)? {
+            return Ok(arriving.collected);
         }
     }
-    match reading {
-        Reading::Undecided => Err(unusable("empty answer: the server sent nothing".to_owned())),
-        Reading::Document => read_document(collected, &buffer, target),
-        Reading::Events(mut decoder) => {
-            let done = absorb_events(&mut collected, decoder.finish().into_iter().collect(), target)?;
-            if done || collected.finish.is_some() {
-                return Ok(collected);
+}
+
+impl Arriving {
+    /// The events completed by this piece.
+    fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, TooLong> {
+        if let Form::Events(decoder) = &mut self.form {
+            return decoder.push(piece);
+        }
+        self.buffer.extend_from_slice(piece);
+        if matches!(self.form, Form::Document) {
+            return Ok(Vec::new());
+        }
+        let blank = |byte: &&u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(byte);
+        match self.buffer.iter().find(|byte| !blank(byte)) {
+            None => Ok(Vec::new()),
+            Some(b'{' | b'[' | b'<' | b'"') => {
+                self.form = Form::Document;
+                Ok(Vec::new())
             }
-            Err(Failure::Passing {
-                reason: "the stream ended early".to_owned(),
-                wait: None,
-                error: ModelError::Unusable {
-                    message: "malformed stream: it ended before the answer was complete".to_owned(),
-                },
-            })
+            Some(_) => {
+                let mut decoder = Decoder::default();
+                let events = decoder.push(&std::mem::take(&mut self.buffer));
+                self.form = Form::Events(decoder);
+                events
+            }
+        }
+    }
+
+    fn end(mut self, target: &Target<'_>) -> Result<Collected, Failure> {
+        match self.form {
+            Form::Undecided => Err(unusable("empty answer: the server sent nothing".to_owned())),
+            Form::Document => read_document(self.collected, &self.buffer, target),
+            Form::Events(mut decoder) => {
+                let rest = decoder.finish().into_iter().collect();
+                if absorb_events(&mut self.collected, rest, target)? || self.collected.finish.is_some() {
+                    return Ok(self.collected);
+                }
+                Err(Failure::Passing {
+                    reason: "the stream ended early".to_owned(),
+                    wait: None,
+                    error: ModelError::Unusable {
+                        message: "malformed stream: it ended before the answer was complete".to_owned(),
+                    },
+                })
+            }
         }
     }
 }
@@ -179,8 +198,12 @@ fn absorb_events(collected: &mut Collected, events: Vec<String>, target: &Target
         if data.is_empty() {
             continue;
         }
-        let value: Value = serde_json::from_str(data)
-            .map_err(|_| unusable(format!("malformed stream: an event is no JSON: {}", one_line(data, 120))))?;
+        let value: Value = serde_json::from_str(data).map_err(|_| {
+            unusable(format!(
+                "malformed stream: an event is no JSON: {}",
+                one_line(data, 120)
+            ))
+        })?;
         if let Some(error) = provider_error(&value) {
             return Err(from_error_document(&error, target));
         }
@@ -193,7 +216,11 @@ fn read_document(mut collected: Collected, bytes: &[u8], target: &Target<'_>) ->
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
     let Ok(value) = serde_json::from_str::<Value>(text) else {
-        let what = if text.starts_with('<') { "a web page" } else { "something that is no JSON" };
+        let what = if text.starts_with('<') {
+            "a web page"
+        } else {
+            "something that is no JSON"
+        };
         return Err(Failure::Refused {
             status: 404,
             words: String::new(),
@@ -229,14 +256,22 @@ async fn error_text(pieces: &mut Pieces) -> String {
 
 fn from_status(head: &Head, text: &str, target: &Target<'_>) -> Failure {
     let parsed = serde_json::from_str::<Value>(text.trim()).ok();
-    let words = parsed.as_ref().and_then(provider_error).map_or_else(|| text.to_owned(), |error| error.words);
+    let words = parsed
+        .as_ref()
+        .and_then(provider_error)
+        .map_or_else(|| text.to_owned(), |error| error.words);
     if let Some(location) = head.location.as_ref().filter(|_| (300..400).contains(&head.status)) {
         return Failure::Final(ModelError::Rejected {
             status: head.status,
-            message: format!("{} redirects to {location}; set the base URL to that place", host(target.url)),
+            message: format!(
+                "{} redirects to {location}; set the base URL to that place",
+                host(target.url)
+            ),
         });
     }
-    let wait = head.retry_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let wait = head
+        .retry_after
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     from_words(head.status, &words, wait, target)
 }
 
@@ -247,9 +282,15 @@ fn from_error_document(error: &ProviderError, target: &Target<'_>) -> Failure {
 
 fn from_words(status: u16, words: &str, wait: Option<Duration>, target: &Target<'_>) -> Failure {
     let line = one_line(words, 300);
-    let said = if line.is_empty() { String::new() } else { format!(": {line}") };
+    let said = if line.is_empty() {
+        String::new()
+    } else {
+        format!(": {line}")
+    };
     let host = host(target.url);
-    let exhausted = ["insufficient_quota", "billing", "credit balance"].iter().any(|mark| words.contains(mark));
+    let exhausted = ["insufficient_quota", "billing", "credit balance"]
+        .iter()
+        .any(|mark| words.contains(mark));
     if matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529) && !exhausted {
         return Failure::Passing {
             reason: format!("HTTP {status}{said}"),
@@ -263,7 +304,10 @@ fn from_words(status: u16, words: &str, wait: Option<Duration>, target: &Target<
         _ if exhausted => "the account has no quota left".to_owned(),
         401 => "check the API key (OPENAI_API_KEY)".to_owned(),
         402 => "the account has no credit left".to_owned(),
-        403 => format!("the key may not use `{}`, or the host refuses this network", target.model),
+        403 => format!(
+            "the key may not use `{}`, or the host refuses this network",
+            target.model
+        ),
         404 => format!("check the model's name `{}` and the base URL", target.model),
         413 => "the request is too large for this model".to_owned(),
         _ => "the server does not accept this request".to_owned(),
@@ -286,7 +330,9 @@ fn from_broken(broken: Broken, target: &Target<'_>) -> Failure {
     let host = host(target.url);
     match broken {
         Broken::NoConnection(why) => Failure::Final(ModelError::Unreachable {
-            message: format!("no connection to {host} ({why}); check the base URL, the network, and that the server runs"),
+            message: format!(
+                "no connection to {host} ({why}); check the base URL, the network, and that the server runs"
+            ),
         }),
         Broken::Reset(why) => Failure::Passing {
             reason: format!("the connection broke ({})", one_line(&why, 120)),
@@ -311,5 +357,6 @@ fn unusable(message: String) -> Failure {
 
 fn host(url: &Url) -> String {
     let name = url.host_str().unwrap_or("the server");
-    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+    url.port()
+        .map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }

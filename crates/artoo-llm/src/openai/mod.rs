@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use artoo_protocol::model::{
-    AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, Usage,
-};
+use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, Usage};
 use artoo_protocol::ports::LanguageModel;
 use artoo_protocol::text::head_tail;
 use artoo_protocol::tool::ToolSpec;
@@ -62,7 +60,11 @@ impl OpenAi {
     /// [`EndpointError`] when the base URL cannot be read.
     pub fn new(config: ProviderConfig) -> Result<Self, EndpointError> {
         let endpoint = Endpoint::parse(&config.base_url)?;
-        let timeouts = config.timeouts.unwrap_or(if endpoint.loopback { Timeouts::LOOPBACK } else { Timeouts::REMOTE });
+        let timeouts = config.timeouts.unwrap_or(if endpoint.loopback {
+            Timeouts::LOOPBACK
+        } else {
+            Timeouts::REMOTE
+        });
         let tls = endpoint.candidates.iter().any(|url| url.scheme() == "https");
         let transport = Arc::new(Http::new(config.api_key.clone(), endpoint.loopback, tls, timeouts));
         Ok(Self::over(transport, config, timeouts, endpoint))
@@ -141,7 +143,8 @@ impl OpenAi {
 
     /// How long to wait before the next attempt; `None` when there is none.
     fn next_wait(&self, attempt: u32, asked: Option<Duration>, planned: Option<Duration>) -> Option<Duration> {
-        if attempt >= self.config.retries.attempts || asked.is_some_and(|wait| wait > self.config.retries.longest_wait) {
+        if attempt >= self.config.retries.attempts || asked.is_some_and(|wait| wait > self.config.retries.longest_wait)
+        {
             return None;
         }
         planned.map(|planned| planned.max(asked.unwrap_or_default()))
@@ -189,7 +192,10 @@ impl OpenAi {
             tool_calls: Vec::new(),
         });
         messages.push(ChatMessage::User {
-            content: format!("Your answer could not be read: {defect}.\n{}", wire::schema_in_words(name, schema)),
+            content: format!(
+                "Your answer could not be read: {defect}.\n{}",
+                wire::schema_in_words(name, schema)
+            ),
         });
         let second = self.send(&messages, request).await?;
         let reading = reader::read(&usable_text(&second)?, &shape).map_err(|unread| ModelError::Unreadable {
@@ -296,11 +302,16 @@ fn usable_text(collected: &Collected) -> Result<String, ModelError> {
     let unusable = |message: String| Err(ModelError::Unusable { message });
     match collected.finish.as_deref() {
         Some("length" | "max_tokens") => return Err(cut_off()),
-        Some("content_filter" | "refusal") => return unusable("refusal: the provider's content filter stopped it".to_owned()),
+        Some("content_filter" | "refusal") => {
+            return unusable("refusal: the provider's content filter stopped it".to_owned());
+        }
         _ => {}
     }
     if !collected.refusal.trim().is_empty() {
-        return unusable(format!("refusal: {}", artoo_protocol::text::one_line(&collected.refusal, 300)));
+        return unusable(format!(
+            "refusal: {}",
+            artoo_protocol::text::one_line(&collected.refusal, 300)
+        ));
     }
     if collected.text.trim().is_empty() {
         return Err(empty());

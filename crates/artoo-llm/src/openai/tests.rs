@@ -28,11 +28,11 @@ struct Script {
     pieces: Vec<Piece>,
 }
 
-fn says(status: u16, body: impl ToString) -> Script {
+fn says(status: u16, body: impl std::fmt::Display) -> Script {
     Script {
         status,
         retry_after: None,
-        pieces: vec![Piece::Bytes(body.to_string())],
+        pieces: vec![Piece::Bytes(format!("{body}"))],
     }
 }
 
@@ -118,7 +118,12 @@ impl Bench {
         let mut config = ProviderConfig::new(url, Secret::new(KEY), "m-1");
         config.on_retry = Some(Arc::new(move |notice| heard.lock().unwrap().push(notice)));
         let endpoint = Endpoint::parse(url).unwrap();
-        let model = OpenAi::over(Arc::clone(&server) as Arc<dyn Transport>, config, Timeouts::REMOTE, endpoint);
+        let model = OpenAi::over(
+            Arc::clone(&server) as Arc<dyn Transport>,
+            config,
+            Timeouts::REMOTE,
+            endpoint,
+        );
         Self { model, server, notices }
     }
 
@@ -140,8 +145,12 @@ fn request(form: AnswerForm) -> ModelRequest {
     ModelRequest {
         tier: Tier::Brain,
         messages: vec![
-            ChatMessage::System { content: "fixed".into() },
-            ChatMessage::User { content: "question".into() },
+            ChatMessage::System {
+                content: "fixed".into(),
+            },
+            ChatMessage::User {
+                content: "question".into(),
+            },
         ],
         form,
         max_output_tokens: Some(100),
@@ -182,13 +191,18 @@ fn value(reply: &ModelReply) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_document_and_a_stream_read_the_same() {
-    let whole = says(200, document(&json!({"role": "assistant", "content": "{\"rule\":\"r ü\"}"})));
+    let whole = says(
+        200,
+        document(&json!({"role": "assistant", "content": "{\"rule\":\"r ü\"}"})),
+    );
     let stream = streams(&[
         Piece::Bytes(": ping\n\n".into()),
         delta("{\"rule\""),
         delta(":\"r ü\"}"),
         stop(),
-        event(&json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}})),
+        event(
+            &json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}}),
+        ),
         Piece::Bytes("data: [DONE]\n\n".into()),
     ]);
     for script in [whole, stream] {
@@ -206,7 +220,10 @@ async fn a_plain_document_and_a_stream_read_the_same() {
         assert_eq!(path, "/v1/chat/completions");
         assert_eq!(body["response_format"]["json_schema"]["name"], "sop");
         assert_eq!(body["response_format"]["type"], "json_schema");
-        assert_eq!((&body["stream"], &body["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&body["stream"], &body["stream_options"]["include_usage"]),
+            (&json!(true), &json!(true))
+        );
         assert_eq!(body["max_tokens"], 100);
         assert_eq!(body["messages"][0], json!({"role": "system", "content": "fixed"}));
     }
@@ -228,11 +245,22 @@ async fn a_slow_answer_is_not_cut_while_tokens_arrive() {
 async fn stalls_are_named() {
     let long = Duration::from_secs(10_000);
     for (pieces, expected) in [
-        (vec![Piece::Pause(long)], "stalled: the answer stopped in the middle for 120 s"),
-        (vec![delta("{"), Piece::Pause(long)], "stalled: the answer stopped in the middle for 60 s"),
+        (
+            vec![Piece::Pause(long)],
+            "stalled: the answer stopped in the middle for 120 s",
+        ),
+        (
+            vec![delta("{"), Piece::Pause(long)],
+            "stalled: the answer stopped in the middle for 60 s",
+        ),
     ] {
         let error = Bench::new([streams(&pieces)]).ask(&structured()).await.unwrap_err();
-        assert_eq!(error, ModelError::Unusable { message: expected.into() });
+        assert_eq!(
+            error,
+            ModelError::Unusable {
+                message: expected.into()
+            }
+        );
     }
 }
 
@@ -241,23 +269,50 @@ async fn every_kind_of_empty_or_broken_answer_has_a_named_error() {
     let choice = |choice: Value| says(200, json!({"choices": [choice]}));
     for (script, name) in [
         (says(200, json!({"choices": []})), "empty choice"),
-        (choice(json!({"message": {"content": null}, "finish_reason": "stop"})), "empty choice"),
-        (choice(json!({"message": {"content": "{\"rule\":"}, "finish_reason": "length"})), "finish_reason length"),
-        (choice(json!({"message": {"content": "", "refusal": "I will not"}})), "refusal: I will not"),
-        (choice(json!({"message": {"content": ""}, "finish_reason": "content_filter"})), "refusal"),
-        (streams(&[Piece::Bytes("data: {\"choices\": [\n\n".into())]), "malformed stream"),
+        (
+            choice(json!({"message": {"content": null}, "finish_reason": "stop"})),
+            "empty choice",
+        ),
+        (
+            choice(json!({"message": {"content": "{\"rule\":"}, "finish_reason": "length"})),
+            "finish_reason length",
+        ),
+        (
+            choice(json!({"message": {"content": "", "refusal": "I will not"}})),
+            "refusal: I will not",
+        ),
+        (
+            choice(json!({"message": {"content": ""}, "finish_reason": "content_filter"})),
+            "refusal",
+        ),
+        (
+            streams(&[Piece::Bytes("data: {\"choices\": [\n\n".into())]),
+            "malformed stream",
+        ),
         (streams(&[]), "empty answer"),
     ] {
         let error = Bench::new([script]).ask(&structured()).await.unwrap_err();
-        assert!(matches!(&error, ModelError::Unusable { message } if message.contains(name)), "{name}: {error:?}");
+        assert!(
+            matches!(&error, ModelError::Unusable { message } if message.contains(name)),
+            "{name}: {error:?}"
+        );
     }
     for (script, name) in [
-        (says(200, json!({"error": {"message": "no such thing", "code": "bad"}})), "no such thing (bad)"),
-        (streams(&[delta("x"), event(&json!({"error": {"message": "broke inside"}}))]), "broke inside"),
+        (
+            says(200, json!({"error": {"message": "no such thing", "code": "bad"}})),
+            "no such thing (bad)",
+        ),
+        (
+            streams(&[delta("x"), event(&json!({"error": {"message": "broke inside"}}))]),
+            "broke inside",
+        ),
         (says(200, "<html>hello</html>"), "a web page"),
     ] {
         let error = Bench::new([script]).ask(&structured()).await.unwrap_err();
-        assert!(matches!(&error, ModelError::Rejected { message, .. } if message.contains(name)), "{name}: {error:?}");
+        assert!(
+            matches!(&error, ModelError::Rejected { message, .. } if message.contains(name)),
+            "{name}: {error:?}"
+        );
     }
 }
 
@@ -273,8 +328,15 @@ async fn passing_failures_are_retried_with_growing_waits_and_shown() {
     let early_end = streams(&[delta("{\"ru")]);
     let inside = says(200, json!({"error": {"message": "upstream", "code": 502}}));
     for failure in [
-        says(429, "slow down"), says(500, ""), says(502, "<html>"), says(503, ""), says(529, json!({"error": "overloaded"})),
-        reset, cut, early_end, inside,
+        says(429, "slow down"),
+        says(500, ""),
+        says(502, "<html>"),
+        says(503, ""),
+        says(529, json!({"error": "overloaded"})),
+        reset,
+        cut,
+        early_end,
+        inside,
     ] {
         let bench = Bench::new([failure.clone(), failure, good.clone()]);
         let reply = bench.ask(&structured()).await.unwrap();
@@ -300,7 +362,10 @@ async fn retry_after_is_honoured_up_to_its_bound() {
     let bench = Bench::new([asks(30.0), good]);
     assert!(bench.ask(&structured()).await.unwrap().elapsed_ms >= Millis::from_seconds(30));
     let bench = Bench::new([asks(3600.0)]);
-    assert!(matches!(bench.ask(&structured()).await, Err(ModelError::Unreachable { .. })));
+    assert!(matches!(
+        bench.ask(&structured()).await,
+        Err(ModelError::Unreachable { .. })
+    ));
     assert!(bench.notices.lock().unwrap().is_empty());
 }
 
@@ -308,7 +373,13 @@ async fn retry_after_is_honoured_up_to_its_bound() {
 async fn retries_end_and_say_what_kept_failing() {
     let bench = Bench::new(vec![says(503, "overloaded"); 5]);
     let error = bench.ask(&structured()).await.unwrap_err();
-    assert!(error.is_no_model() && error.to_string().contains("host.example keeps answering HTTP 503: overloaded"), "{error}");
+    assert!(
+        error.is_no_model()
+            && error
+                .to_string()
+                .contains("host.example keeps answering HTTP 503: overloaded"),
+        "{error}"
+    );
     assert_eq!(bench.asked().len(), 5);
 }
 
@@ -321,10 +392,19 @@ async fn refusals_are_not_retried_and_say_what_to_check() {
         (404, "model m-1 not found", "check the model's name `m-1`"),
         (429, "insufficient_quota", "no quota left"),
     ] {
-        let bench = Bench::new([says(status, json!({"error": {"message": format!("{words} for {KEY}")}}))]);
+        let bench = Bench::new([says(
+            status,
+            json!({"error": {"message": format!("{words} for {KEY}")}}),
+        )]);
         let error = bench.ask(&structured()).await.unwrap_err();
-        assert!(matches!(error, ModelError::Rejected { status: s, .. } if s == status), "{error:?}");
-        assert!(error.to_string().contains(remedy) && error.to_string().contains(words), "{error}");
+        assert!(
+            matches!(error, ModelError::Rejected { status: s, .. } if s == status),
+            "{error:?}"
+        );
+        assert!(
+            error.to_string().contains(remedy) && error.to_string().contains(words),
+            "{error}"
+        );
     }
 }
 
@@ -343,10 +423,20 @@ async fn a_server_without_json_schema_is_asked_more_plainly_and_that_is_remember
     }
     let bodies: Vec<Value> = bench.asked().into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies[1]["response_format"], json!({"type": "json_object"}));
-    assert!(bodies[1]["messages"][1]["content"].as_str().unwrap().contains("\"required\":[\"rule\"]"));
+    assert!(
+        bodies[1]["messages"][1]["content"]
+            .as_str()
+            .unwrap()
+            .contains("\"required\":[\"rule\"]")
+    );
     for body in &bodies[2..] {
         assert_eq!(body["response_format"], Value::Null);
-        assert!(body["messages"][1]["content"].as_str().unwrap().contains("JSON Schema (`sop`)"));
+        assert!(
+            body["messages"][1]["content"]
+                .as_str()
+                .unwrap()
+                .contains("JSON Schema (`sop`)")
+        );
     }
 }
 
@@ -369,9 +459,19 @@ async fn other_rejected_fields_are_dropped_and_other_paths_tried() {
     }
     let asked = bench.asked();
     let paths: Vec<&str> = asked.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(paths[..2], ["/inference/v1/chat/completions", "/inference/chat/completions"]);
+    assert_eq!(
+        paths[..2],
+        ["/inference/v1/chat/completions", "/inference/chat/completions"]
+    );
     let last = &asked[4].1;
-    assert_eq!((&last["stream_options"], &last["max_tokens"], &last["max_completion_tokens"]), (&Value::Null, &Value::Null, &json!(100)));
+    assert_eq!(
+        (
+            &last["stream_options"],
+            &last["max_tokens"],
+            &last["max_completion_tokens"]
+        ),
+        (&Value::Null, &Value::Null, &json!(100))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,10 +483,18 @@ async fn an_unreadable_answer_is_asked_for_once_more_naming_the_fault() {
     assert_eq!((reply.usage.requests, reply.usage.input_tokens), (2, 20));
     let messages = bench.asked()[1].1["messages"].clone();
     assert_eq!(messages[2]["role"], "assistant");
-    assert!(messages[3]["content"].as_str().unwrap().contains("\"rule\" is a required property"));
+    assert!(
+        messages[3]["content"]
+            .as_str()
+            .unwrap()
+            .contains("\"rule\" is a required property")
+    );
 
     let error = Bench::new([bad.clone(), bad]).ask(&structured()).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Unreadable { message } if message.contains("\"rule\" is a required property")), "{error:?}");
+    assert!(
+        matches!(&error, ModelError::Unreadable { message } if message.contains("\"rule\" is a required property")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -429,17 +537,29 @@ async fn a_tool_call_written_as_text_is_made() {
     ] {
         let bench = Bench::new([says(200, document(&json!({"content": text})))]);
         let content = bench.ask(&tools()).await.unwrap().content;
-        let ModelContent::ToolCalls { calls, .. } = content else { panic!("{text}: {content:?}") };
-        assert_eq!((calls.len(), &calls[0].arguments), (1, &json!({"command": "ls"})), "{text}");
+        let ModelContent::ToolCalls { calls, .. } = content else {
+            panic!("{text}: {content:?}")
+        };
+        assert_eq!(
+            (calls.len(), &calls[0].arguments),
+            (1, &json!({"command": "ls"})),
+            "{text}"
+        );
     }
     let plain = "The config is {\"name\": \"x\"}.";
     let bench = Bench::new([says(200, document(&json!({"content": plain})))]);
-    assert_eq!(bench.ask(&tools()).await.unwrap().content, ModelContent::Text { text: plain.into() });
+    assert_eq!(
+        bench.ask(&tools()).await.unwrap().content,
+        ModelContent::Text { text: plain.into() }
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_with_tools_goes_out_as_providers_expect_it() {
-    let bench = Bench::new([says(200, document(&json!({"content": [{"type": "text", "text": "done"}]})))]);
+    let bench = Bench::new([says(
+        200,
+        document(&json!({"content": [{"type": "text", "text": "done"}]})),
+    )]);
     let mut request = request(tools());
     request.messages.push(ChatMessage::Assistant {
         content: None,
@@ -460,7 +580,10 @@ async fn a_conversation_with_tools_goes_out_as_providers_expect_it() {
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "function",
             "function": {"name": "srv__read", "arguments": "{\"text\":\"not json\"}"}}]})
     );
-    assert_eq!(messages[3], json!({"role": "tool", "tool_call_id": "a", "content": "42"}));
+    assert_eq!(
+        messages[3],
+        json!({"role": "tool", "tool_call_id": "a", "content": "42"})
+    );
 }
 
 /// Serves one connection after the other with raw bytes; an empty answer resets the connection.
@@ -488,8 +611,15 @@ async fn serve(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec<Str
 
 fn whole_request(seen: &[u8]) -> bool {
     let text = String::from_utf8_lossy(seen);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| {
+        line.to_lowercase()
+            .strip_prefix("content-length: ")?
+            .parse::<usize>()
+            .ok()
+    });
     body.len() >= length.unwrap_or(0)
 }
 
@@ -512,7 +642,10 @@ async fn a_real_server_is_spoken_to_with_the_key_and_without_a_proxy() {
 #[tokio::test]
 async fn a_connection_reset_by_a_real_server_is_tried_again() {
     let body = document(&json!({"content": "hello"})).to_string();
-    let good = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let good = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"choi".to_owned();
     let (url, server) = serve(vec![String::new(), cut, good]).await;
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -533,7 +666,10 @@ async fn an_unreachable_host_is_said_at_once_with_what_to_check() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let model = OpenAi::new(ProviderConfig::new(format!("http://{free}"), Secret::default(), "m-1")).unwrap();
     let error = model.complete(&request(tools())).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Unreachable { message } if message.contains("check the base URL")), "{error}");
+    assert!(
+        matches!(&error, ModelError::Unreachable { message } if message.contains("check the base URL")),
+        "{error}"
+    );
 }
 
 #[test]

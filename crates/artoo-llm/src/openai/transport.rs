@@ -90,7 +90,11 @@ impl Http {
 #[async_trait]
 impl Transport for Http {
     async fn post(&self, url: &Url, body: Vec<u8>) -> Result<(Head, Box<dyn Body>), Broken> {
-        let mut request = self.client()?.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body);
+        let mut request = self
+            .client()?
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
         if !self.key.is_empty() {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", self.key.expose())).map_err(|_| {
                 Broken::Impossible("the API key holds characters that cannot be sent; set it again".to_owned())
@@ -124,7 +128,12 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 
 /// Seconds only: the form with a date needs a clock that agrees with the server's.
 fn retry_after(headers: &HeaderMap) -> Option<f64> {
-    let seconds = |name: &'static str| header(headers, &HeaderName::from_static(name))?.trim().parse::<f64>().ok();
+    let seconds = |name: &'static str| {
+        header(headers, &HeaderName::from_static(name))?
+            .trim()
+            .parse::<f64>()
+            .ok()
+    };
     seconds("retry-after-ms")
         .map(|ms| ms / 1000.0)
         .or_else(|| seconds("retry-after"))

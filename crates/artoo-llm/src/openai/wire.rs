@@ -32,7 +32,10 @@ pub(super) fn body(
             match dialect.format {
                 Format::Schema => {
                     let schema = json!({"name": name, "schema": schema});
-                    body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": schema}));
+                    body.insert(
+                        "response_format".into(),
+                        json!({"type": "json_schema", "json_schema": schema}),
+                    );
                 }
                 Format::JsonObject => {
                     body.insert("response_format".into(), json!({"type": "json_object"}));
@@ -119,12 +122,17 @@ fn wire_name(name: &str) -> String {
 
 /// The tool's own name for a name on the wire.
 pub(super) fn own_name(wire: &str, tools: &[ToolSpec]) -> String {
-    let known = tools.iter().find(|tool| tool.name == wire || wire_name(&tool.name) == wire);
+    let known = tools
+        .iter()
+        .find(|tool| tool.name == wire || wire_name(&tool.name) == wire);
     known.map_or_else(|| wire.to_owned(), |tool| tool.name.clone())
 }
 
 fn append_to_last_user(sent: &mut Vec<Value>, text: &str) {
-    let last = sent.iter_mut().rev().find(|message| message.get("role") == Some(&json!("user")));
+    let last = sent
+        .iter_mut()
+        .rev()
+        .find(|message| message.get("role") == Some(&json!("user")));
     match last.and_then(|message| message.get_mut("content")) {
         Some(Value::String(content)) => {
             content.push_str("\n\n");
@@ -163,12 +171,17 @@ pub(super) fn provider_error(document: &Value) -> Option<ProviderError> {
         .map(str::to_owned)
         .or_else(|| error.get("detail").map(Value::to_string))?;
     let code = text("code").or_else(|| text("type")).or_else(|| text("status"));
-    let status = [error.get("code"), error.get("status"), error.get("status_code"), document.get("code")]
-        .into_iter()
-        .flatten()
-        .find_map(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()))
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| (400..600).contains(code));
+    let status = [
+        error.get("code"),
+        error.get("status"),
+        error.get("status_code"),
+        document.get("code"),
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()))
+    .and_then(|code| u16::try_from(code).ok())
+    .filter(|code| (400..600).contains(code));
     Some(ProviderError {
         status,
         words: match code {
@@ -201,7 +214,11 @@ pub(super) struct Collected {
 impl Collected {
     /// Takes in a document, or one event.
     pub fn absorb(&mut self, event: &Value) {
-        if let Some(model) = event.get("model").and_then(Value::as_str).filter(|name| !name.is_empty()) {
+        if let Some(model) = event
+            .get("model")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+        {
             self.model.get_or_insert_with(|| model.to_owned());
         }
         if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
@@ -247,7 +264,9 @@ impl Collected {
             });
             self.calls.len() - 1
         });
-        let Some(call) = self.calls.get_mut(position) else { return };
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
         if call.id.is_empty() {
             call.id = id;
         }
@@ -267,9 +286,16 @@ impl Collected {
         named
             .enumerate()
             .map(|(number, call)| ModelToolCall {
-                id: if call.id.is_empty() { format!("call_{}", number + 1) } else { call.id.clone() },
+                id: if call.id.is_empty() {
+                    format!("call_{}", number + 1)
+                } else {
+                    call.id.clone()
+                },
                 name: own_name(&call.name, tools),
-                arguments: call.object.clone().unwrap_or_else(|| reader::read_arguments(&call.text)),
+                arguments: call
+                    .object
+                    .clone()
+                    .unwrap_or_else(|| reader::read_arguments(&call.text)),
             })
             .collect()
     }
@@ -310,11 +336,15 @@ pub(super) fn written_call(text: &str, tools: &[ToolSpec]) -> Option<ModelToolCa
         if let Some(Value::Object(function)) = fields.get_mut("function") {
             fields = std::mem::take(function);
         }
-        let key = ["name", "tool", "function"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_string))?;
+        let key = ["name", "tool", "function"]
+            .into_iter()
+            .find(|key| fields.get(*key).is_some_and(Value::is_string))?;
         let name = fields.remove(key)?;
         let name = own_name(name.as_str()?, tools);
         tools.iter().find(|tool| tool.name == name)?;
-        let inner = ["arguments", "parameters", "input", "args"].into_iter().find_map(|key| fields.remove(key));
+        let inner = ["arguments", "parameters", "input", "args"]
+            .into_iter()
+            .find_map(|key| fields.remove(key));
         let arguments = match inner {
             Some(Value::String(text)) => reader::read_arguments(&text),
             Some(other) => other,

@@ -253,7 +253,11 @@ impl Search<'_> {
     }
 
     fn unread(mut self) -> Unread {
-        if !self.defects.iter().any(|defect| matches!(defect, Defect::NotFitting(_))) {
+        if !self
+            .defects
+            .iter()
+            .any(|defect| matches!(defect, Defect::NotFitting(_)))
+        {
             self.defects.push(Defect::NoValue);
         }
         Unread { defects: self.defects }

@@ -101,7 +101,9 @@ impl<'a> Scanner<'a> {
 
     /// The length from the opening bracket to behind its partner, with strings respected.
     fn partner(&self, rest: &str) -> Option<usize> {
-        let single = rest.get(1..).is_some_and(|inside| inside.trim_start().starts_with('\''));
+        let single = rest
+            .get(1..)
+            .is_some_and(|inside| inside.trim_start().starts_with('\''));
         let mut closers: Vec<u8> = Vec::new();
         let mut quote: Option<u8> = None;
         let mut escaped = false;
@@ -166,7 +168,8 @@ fn orphan_end(text: &str) -> Option<usize> {
 }
 
 fn starts_with(text: &str, tag: &str) -> bool {
-    text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    text.get(..tag.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(tag))
 }
 
 /// Position of an ASCII tag, letters compared without case.

@@ -71,7 +71,11 @@ impl Shape {
 fn check(validator: &Validator, value: &Value) -> Result<(), String> {
     validator.validate(value).map_err(|error| {
         let place = error.instance_path().to_string();
-        let place = if place.is_empty() { "the object".to_owned() } else { format!("`{place}`") };
+        let place = if place.is_empty() {
+            "the object".to_owned()
+        } else {
+            format!("`{place}`")
+        };
         short(&format!("{place}: {}", short(&error.to_string())))
     })
 }

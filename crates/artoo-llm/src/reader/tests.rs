@@ -23,9 +23,9 @@ fn shape() -> Shape {
     .unwrap()
 }
 
-fn check(text: &str, expected: Value) {
+fn check(text: &str, expected: &Value) {
     let reading = read(text, &shape()).unwrap_or_else(|unread| panic!("{text}\n{unread:?}"));
-    assert_eq!(reading.value, expected, "{text}");
+    assert_eq!(&reading.value, expected, "{text}");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn prose_fences_think_blocks_and_several_objects_are_read() {
         "{\"title\": \"a\", \"count\": 1".to_owned(),
         format!("- [ ] one\n- [x] two\n{object}"),
     ] {
-        check(&text, plain.clone());
+        check(&text, &plain);
     }
 }
 
@@ -74,11 +74,11 @@ fn a_clean_answer_has_no_defects_and_others_name_theirs() {
 fn regular_expressions_and_line_breaks_in_strings_survive() {
     check(
         "{\"title\": \"two\nlines\", \"count\": 1, \"inner\": {\"pattern\": \"^\\d+\\.$\"}}",
-        json!({"title": "two\nlines", "count": 1, "inner": {"pattern": "^\\d+\\.$"}}),
+        &json!({"title": "two\nlines", "count": 1, "inner": {"pattern": "^\\d+\\.$"}}),
     );
     check(
         r#"Answer: {"title": "it\'s", "count": 1, "inner": None}"#,
-        json!({"title": "it's", "count": 1, "inner": null}),
+        &json!({"title": "it's", "count": 1, "inner": null}),
     );
 }
 
@@ -86,19 +86,16 @@ fn regular_expressions_and_line_breaks_in_strings_survive() {
 fn tags_and_brackets_inside_strings_are_text() {
     check(
         r#"Sure. {"title": "<think>x</think> } ] 😀", "count": 1}"#,
-        json!({"title": "<think>x</think> } ] 😀", "count": 1}),
+        &json!({"title": "<think>x</think> } ] 😀", "count": 1}),
     );
-    check(
-        "{title: \"😀 ü\", \"count\": 1}",
-        json!({"title": "😀 ü", "count": 1}),
-    );
+    check("{title: \"😀 ü\", \"count\": 1}", &json!({"title": "😀 ü", "count": 1}));
 }
 
 #[test]
 fn unknown_fields_do_no_harm() {
     check(
         r#"{"title": "a", "count": 1, "confidence": 0.9}"#,
-        json!({"title": "a", "count": 1, "confidence": 0.9}),
+        &json!({"title": "a", "count": 1, "confidence": 0.9}),
     );
 }
 

@@ -53,9 +53,10 @@ impl Places {
         if let (Ok(below), Some(home)) = (path.strip_prefix("~"), &self.home) {
             return home.join(below);
         }
-        let in_workspace = plain(&self.workspace.join(path));
-        let own = in_workspace != plain(&self.workspace)
-            && made.any(|made| plain(Path::new(made)).starts_with(&in_workspace));
+        let workspace = plain(&self.workspace);
+        let in_workspace = plain(&workspace.join(path));
+        let below = in_workspace != workspace && in_workspace.starts_with(&workspace);
+        let own = below && made.any(|made| plain(Path::new(made)).starts_with(&in_workspace));
         if own { in_workspace } else { self.cwd.join(path) }
     }
 }

@@ -212,7 +212,7 @@ impl TaskState {
             }
         };
         let verdicts: Vec<_> = decided.values().cloned().collect();
-        if failing(&verdicts).next().is_some() || verdicts.len() != self.round.manifest.task_criteria.len() {
+        if failing(&verdicts).next().is_some() {
             return self.replan(decided, context);
         }
         let by_model = value.get("merged_output").cloned().unwrap_or_default();

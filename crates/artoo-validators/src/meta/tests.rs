@@ -246,6 +246,17 @@ fn a_failed_subtask_without_verdicts_is_still_a_failure() {
 }
 
 #[test]
+fn the_first_outcome_of_a_subtask_counts() {
+    let mut bench = Bench::with(manifest(1, &[1, 1], vec![]));
+    bench.tell(outcome("s1", Failed));
+    bench.tell(outcome("s1", Matched));
+    assert_eq!(
+        replanned(&bench.tell(outcome("s2", Matched))).failed_subtasks,
+        [SubTaskId::new("s1")]
+    );
+}
+
+#[test]
 fn matched_with_a_failing_verdict_is_not_matched() {
     let lying = SubTaskOutcome {
         criteria_verdicts: outcome("s1", Failed).criteria_verdicts,

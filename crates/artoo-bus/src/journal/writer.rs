@@ -1,0 +1,378 @@
+//! Writing journals: opening, naming, appending, closing (design §17).
+//!
+//! Owns which task writes to which file and what becomes of a failure. Must not decide anything by what a record says,
+//! beyond when a task begins, gets its name and ends.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::{Envelope, FORMAT_VERSION, MessageKind, TaskId};
+
+use super::file::{Out, TaskFile};
+use super::sync::{Syncer, Target};
+use super::{JournalError, JournalOptions, LINE_MAX, read};
+use crate::locked;
+use crate::notice::Notice;
+
+/// The journals of a process; clones are the same. Appending never waits for the disk.
+#[derive(Clone)]
+pub struct Journal {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: JournalOptions,
+    place: Place,
+    syncer: Syncer,
+    state: Mutex<State>,
+}
+
+enum Place {
+    Folder(PathBuf),
+    Memory,
+}
+
+#[derive(Default)]
+struct State {
+    open: HashMap<String, TaskFile>,
+    failed: HashMap<String, (TaskId, String)>,
+    closed: HashSet<String>,
+    /// Journals kept in memory whose tasks have ended.
+    kept: HashMap<String, Vec<u8>>,
+}
+
+impl Journal {
+    /// Journals as files in a folder, which is made (0700) if it is missing.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] when the folder cannot be made.
+    pub fn in_folder(folder: &Path, options: JournalOptions) -> Result<Self, JournalError> {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| JournalError::Io {
+                what: "cannot make the folder",
+                path: folder.to_owned(),
+                source,
+            })?;
+        Ok(Self::with(Place::Folder(folder.to_owned()), options))
+    }
+
+    /// Journals kept in memory, for simulations; read them with [`Journal::text`].
+    pub fn in_memory(options: JournalOptions) -> Self {
+        Self::with(Place::Memory, options)
+    }
+
+    fn with(place: Place, options: JournalOptions) -> Self {
+        let shared = Arc::new(Shared {
+            options,
+            place,
+            syncer: Syncer::default(),
+            state: Mutex::default(),
+        });
+        Self { shared }
+    }
+
+    /// Opens the journal of an interrupted task again, cuts off a torn last line, and goes on behind the last record.
+    ///
+    /// # Errors
+    /// [`JournalError`] when there is none, when it has a defect before its end, or when it cannot be opened.
+    pub fn resume(&self, task: &TaskId) -> Result<(), JournalError> {
+        let Place::Folder(folder) = &self.shared.place else {
+            return Err(JournalError::NotOpen(task.clone()));
+        };
+        let found = read::find(folder, task)?.ok_or_else(|| JournalError::NotOpen(task.clone()))?;
+        let contents = read::read_file(&found.path)?;
+        let file = TaskFile::reopen(&found, &contents)?;
+        locked(&self.shared.state).open.insert(task.suffix().to_owned(), file);
+        Ok(())
+    }
+
+    /// Writes a message down, and opens, names or closes its task's journal where the message calls for it. Tells the
+    /// first failure of a task; later ones change nothing any more.
+    #[must_use]
+    pub(crate) fn published(&self, envelope: &Envelope) -> Option<Notice> {
+        let task = envelope.task_id.as_ref()?;
+        let kind = envelope.payload.kind();
+        let mut guard = locked(&self.shared.state);
+        let state = &mut *guard;
+        let key = task.suffix();
+        if state.closed.contains(key) || state.failed.contains_key(key) {
+            return None;
+        }
+        if !state.open.contains_key(key) {
+            if kind == MessageKind::Megram {
+                return None; // The person's own memories belong to no run.
+            }
+            match self.create(task) {
+                Ok(file) => state.open.insert(key.to_owned(), file),
+                Err(message) => return Some(state.fail(task, message)),
+            };
+        }
+        let entry = Entry::Published {
+            envelope: envelope.clone(),
+        };
+        let written = self.append(state, task, entry).and_then(|()| match kind {
+            MessageKind::TaskSpec | MessageKind::DirectAnswer => self.name(state, task),
+            MessageKind::FinalResult => self.finish(state, task, "the task has ended"),
+            MessageKind::DispatchManifest | MessageKind::SubTaskOutcome | MessageKind::PlanDirective => {
+                self.sync_soon(state, task);
+                Ok(())
+            }
+            _ => Ok(()),
+        });
+        written.err().map(|message| state.fail(task, message))
+    }
+
+    /// Writes any other entry down; for a task without an open journal nothing happens.
+    #[must_use]
+    pub(crate) fn record(&self, task: &TaskId, entry: Entry) -> Option<Notice> {
+        let mut state = locked(&self.shared.state);
+        if !state.open.contains_key(task.suffix()) {
+            return None;
+        }
+        self.append(&mut state, task, entry)
+            .err()
+            .map(|message| state.fail(task, message))
+    }
+
+    /// Returns when everything written so far for the task is on disk.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`] and [`JournalError::NotOpen`]: then nothing may be done that cannot be taken back.
+    pub async fn sync_now(&self, task: &TaskId) -> Result<(), JournalError> {
+        let target = {
+            let state = locked(&self.shared.state);
+            state.healthy(task)?;
+            let file = state.open.get(task.suffix());
+            file.ok_or_else(|| JournalError::NotOpen(task.clone()))?.target()
+        };
+        let Some(target) = target else { return Ok(()) };
+        let journal = self.clone();
+        let task = task.clone();
+        // On a blocking thread, so that a stopped clock does not run ahead while the disk works.
+        tokio::task::spawn_blocking(move || match journal.shared.syncer.wait(target) {
+            Ok(()) => Ok(()),
+            Err(message) => Err(journal.give_up(&task, message)),
+        })
+        .await
+        .unwrap_or_else(|error| {
+            Err(JournalError::Io {
+                what: "cannot sync",
+                path: PathBuf::new(),
+                source: std::io::Error::other(error),
+            })
+        })
+    }
+
+    /// Ends every open journal with `reason`, and returns when all are on disk.
+    ///
+    /// # Errors
+    /// The first [`JournalError::Failed`] of this process.
+    pub async fn close(&self, reason: &str) -> Result<(), JournalError> {
+        {
+            let mut guard = locked(&self.shared.state);
+            let state = &mut *guard;
+            let open: Vec<TaskId> = state.open.values().map(|file| file.id.clone()).collect();
+            for task in &open {
+                if let Err(message) = self.finish(state, task, reason) {
+                    // The caller gets it as the error below.
+                    let _notice = state.fail(task, message);
+                }
+            }
+        }
+        let journal = self.clone();
+        // Whatever was asked for before stands in the same queue, so one wait is enough for all of it.
+        tokio::task::spawn_blocking(move || journal.shared.syncer.drain())
+            .await
+            .unwrap_or_default();
+        let state = locked(&self.shared.state);
+        match state.failed.values().next() {
+            Some((task_id, message)) => Err(JournalError::Failed {
+                task_id: task_id.clone(),
+                message: message.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the open journal of a task is.
+    pub fn path(&self, task: &TaskId) -> Option<PathBuf> {
+        let Place::Folder(folder) = &self.shared.place else {
+            return None;
+        };
+        let state = locked(&self.shared.state);
+        state.open.get(task.suffix()).map(|file| file_path(folder, &file.id))
+    }
+
+    /// The whole text of a journal kept in memory, of a running or an ended task.
+    pub fn text(&self, task: &TaskId) -> Option<Vec<u8>> {
+        let state = locked(&self.shared.state);
+        let open = state.open.get(task.suffix()).and_then(|file| match &file.out {
+            Out::Memory(bytes) => Some(bytes.clone()),
+            Out::File(_) => None,
+        });
+        open.or_else(|| state.kept.get(task.suffix()).cloned())
+    }
+
+    fn create(&self, task: &TaskId) -> Result<TaskFile, String> {
+        let id = TaskId::parse(task.as_str()).map_err(|e| e.to_string())?;
+        let out = match &self.shared.place {
+            Place::Memory => Out::Memory(Vec::new()),
+            Place::Folder(folder) => {
+                let path = file_path(folder, &id);
+                let file = std::fs::OpenOptions::new()
+                    .append(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(&path)
+                    .map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+                self.shared.syncer.folder(folder);
+                Out::File(Arc::new(file))
+            }
+        };
+        let mut file = TaskFile::new(id.clone(), out);
+        let opened = Entry::Opened {
+            format: FORMAT_VERSION,
+            artoo: self.shared.options.program.clone(),
+            task_id: id,
+            settings: self.shared.options.settings.clone(),
+        };
+        self.write(&mut file, opened)?;
+        Ok(file)
+    }
+
+    fn append(&self, state: &mut State, task: &TaskId, entry: Entry) -> Result<(), String> {
+        match state.open.get_mut(task.suffix()) {
+            Some(file) => self.write(file, entry),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<(), String> {
+        let options = &self.shared.options;
+        let record = Record {
+            n: file.records + 1,
+            at: options.clock.now(),
+            entry,
+        };
+        let mut line = options.redactor.line(&record).map_err(|e| e.to_string())?;
+        line.push('\n');
+        if line.len() > LINE_MAX {
+            return Err(format!("a record of {} bytes is too long", line.len()));
+        }
+        file.append(line.as_bytes()).map_err(|e| e.to_string())?;
+        file.records += 1;
+        Ok(())
+    }
+
+    /// R1 has committed: the file gets the name of the run. A file of that name that is there already is left alone.
+    fn name(&self, state: &mut State, task: &TaskId) -> Result<(), String> {
+        let Some(file) = state.open.get_mut(task.suffix()) else {
+            return Ok(());
+        };
+        let Ok(id) = TaskId::parse(task.as_str()) else {
+            return Ok(());
+        };
+        if !file.id.is_provisional() || id == file.id {
+            return Ok(());
+        }
+        if let Place::Folder(folder) = &self.shared.place {
+            let (old, new) = (file_path(folder, &file.id), file_path(folder, &id));
+            if new.exists() {
+                return Ok(());
+            }
+            std::fs::rename(&old, &new).map_err(|e| format!("cannot rename {}: {e}", old.display()))?;
+            self.shared.syncer.folder(folder);
+        }
+        file.id = id;
+        Ok(())
+    }
+
+    /// The last record; from here on nothing is written for the task.
+    fn finish(&self, state: &mut State, task: &TaskId, reason: &str) -> Result<(), String> {
+        let reason = reason.to_owned();
+        self.append(state, task, Entry::Closed { reason })?;
+        self.sync_soon(state, task);
+        if let Some(file) = state.open.remove(task.suffix())
+            && let Out::Memory(bytes) = file.out
+        {
+            state.kept.insert(task.suffix().to_owned(), bytes);
+        }
+        state.closed.insert(task.suffix().to_owned());
+        Ok(())
+    }
+
+    fn sync_soon(&self, state: &State, task: &TaskId) {
+        if let Some(target) = state.open.get(task.suffix()).and_then(TaskFile::target) {
+            let journal = Arc::downgrade(&self.shared);
+            let task = task.clone();
+            self.shared.syncer.soon(
+                target,
+                Box::new(move |message| {
+                    if let Some(shared) = journal.upgrade() {
+                        let _error = Self { shared }.give_up(&task, message);
+                    }
+                }),
+            );
+        }
+    }
+
+    /// A sync failed: what the disk has is unknown, so nothing more is promised for this task.
+    fn give_up(&self, task: &TaskId, message: String) -> JournalError {
+        let notice = {
+            let mut state = locked(&self.shared.state);
+            let known = state.failed.contains_key(task.suffix());
+            let notice = state.fail(task, message.clone());
+            (!known).then_some(notice)
+        };
+        if let Some(notice) = notice {
+            self.shared.options.observer.notice(&notice);
+        }
+        JournalError::Failed {
+            task_id: task.clone(),
+            message,
+        }
+    }
+}
+
+impl State {
+    fn fail(&mut self, task: &TaskId, message: String) -> Notice {
+        self.open.remove(task.suffix());
+        self.failed
+            .entry(task.suffix().to_owned())
+            .or_insert_with(|| (task.clone(), message.clone()));
+        Notice::JournalFailed {
+            task_id: task.clone(),
+            message,
+        }
+    }
+
+    fn healthy(&self, task: &TaskId) -> Result<(), JournalError> {
+        match self.failed.get(task.suffix()) {
+            Some((task_id, message)) => Err(JournalError::Failed {
+                task_id: task_id.clone(),
+                message: message.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn file_path(folder: &Path, task: &TaskId) -> PathBuf {
+    folder.join(format!("{task}.jsonl"))
+}
+
+impl TaskFile {
+    /// What the syncer is to bring to disk.
+    fn target(&self) -> Option<Target> {
+        match &self.out {
+            Out::File(file) => Some(Target::File(Arc::clone(file))),
+            Out::Memory(_) => None,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Runs with everything against them: random minds that err, lie and ramble, random people, faults and delays, all from
+//! one seed (design §2).
+//!
+//! Owns the dice. What must hold nevertheless is said by [`laws`](crate::laws) and [`wrongs`].
+
+use artoo_protocol::message::{BudgetKind, BudgetReached, Cause, Consent, TaskAborted};
+use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall};
+use artoo_protocol::prompt::PromptError;
+use artoo_protocol::{Finite, Millis, Role};
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+use crate::random::Random;
+use crate::scene::{Mind, NEVER, Person, Scene};
+use crate::scripted::{criteria, form_name, reply, structured, text_reply, tool_results, verdict};
+use crate::whole::{self, PATIENCE, Settings};
+use crate::world::{Reply, World};
+
+/// Events after which a run that has not come to rest counts as hung.
+const MOST_EVENTS: usize = 200_000;
+
+/// What came of one seed.
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// Causes of the endings of its tasks.
+    pub causes: Vec<Cause>,
+    /// The world at its end.
+    pub world: World<Scene>,
+    /// Everything that was wrong; empty when all laws hold.
+    pub wrongs: Vec<String>,
+}
+
+/// How bad the mind of a run is, in percent.
+#[derive(Clone, Copy, Debug)]
+struct Temper {
+    errs: u64,
+    rambles: u64,
+    fails: u64,
+    never: u64,
+    slow: u64,
+}
+
+/// Plays one seed to its end.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn play(seed: u64) -> Result<Run, PromptError> {
+    let mut random = Random::new(seed);
+    let settings = Settings::default();
+    let mut world = whole::system(&settings, scene(&mut random))?;
+    if random.chance(70) {
+        world = world.paced(random.next(), Millis(random.below(3_000)));
+    }
+    let tasks: Vec<_> = (0..=random.below(3)).map(|at| begin(&mut world, &mut random, seed, at)).collect();
+    let began = world.now();
+    let rests = world.run(MOST_EVENTS);
+    let mut wrongs = whole::wrongs(&settings, &world)?;
+    if !rests {
+        wrongs.push(format!("no rest after {MOST_EVENTS} events"));
+    }
+    if world.now().since(began) > PATIENCE {
+        wrongs.push(format!("no rest before {}", world.now()));
+    }
+    let ends: Vec<_> = tasks.iter().map(|task| whole::end(&world, task)).collect();
+    if ends.iter().any(Option::is_none) {
+        wrongs.push("a task has no FinalResult".to_owned());
+    }
+    Ok(Run {
+        seed,
+        causes: ends.iter().flatten().map(|end| end.cause).collect(),
+        world,
+        wrongs,
+    })
+}
+
+fn begin(world: &mut World<Scene>, random: &mut Random, seed: u64, at: u64) -> artoo_protocol::TaskId {
+    let number = u32::try_from(seed.wrapping_mul(4).wrapping_add(at) & 0xffff_ffff).unwrap_or_default();
+    let input = whole::input(number, "Count the lines of the notes and write the number down", random.chance(70));
+    let task = input.task_id.clone();
+    let start = Millis(random.below(20_000));
+    world.say(Role::User, start, input);
+    if random.chance(20) {
+        let reason = "Ctrl+C".to_owned();
+        let aborted = TaskAborted { task_id: task.clone(), reason };
+        world.say(Role::User, start.saturating_add(Millis(random.below(200_000))), aborted);
+    }
+    if random.chance(8) {
+        let reached = BudgetReached {
+            task_id: task.clone(),
+            budget: BudgetKind::Tokens,
+            used: Finite::default(),
+            limit: Finite::default(),
+        };
+        world.say(Role::Runtime, start.saturating_add(Millis(random.below(200_000))), reached);
+    }
+    task
+}
+
+fn scene(random: &mut Random) -> Scene {
+    let temper = Temper {
+        errs: percent(random, &[0, 0, 0, 0, 2, 10]),
+        rambles: percent(random, &[0, 0, 0, 5, 30]),
+        fails: percent(random, &[0, 0, 10, 30, 70, 100]),
+        never: percent(random, &[0, 0, 0, 0, 2]),
+        slow: percent(random, &[5, 500, 2_000, 5_000, 40_000]),
+    };
+    let mut scene = Scene::new(mind(Random::new(random.next()), temper));
+    scene.machine = Machine::with_files(&[("notes.txt", "one\ntwo\n"), ("/home/me/list", "a"), ("old.txt", "x")]);
+    scene.tool_takes = Millis(random.below(temper.slow));
+    scene.check_takes = Millis(random.below(500));
+    scene.memory.down = random.chance(10);
+    let slow_memory = [Millis(0), Millis(1_500), Millis(2_500), NEVER];
+    scene.memory.takes = random.pick(&slow_memory).copied().unwrap_or_default();
+    let consents = [Consent::Yes, Consent::Always, Consent::No, Consent::Nobody];
+    scene.person = Person {
+        consents: (0..8).filter_map(|_| random.pick(&consents).copied()).collect(),
+        clarifications: ["the notes", "", "all of them"].map(str::to_owned).into(),
+        takes: Millis(random.below(60_000)),
+    };
+    scene
+}
+
+fn percent(random: &mut Random, of: &[u64]) -> u64 {
+    random.pick(of).copied().unwrap_or_default()
+}
+
+fn mind(mut random: Random, temper: Temper) -> Mind {
+    Box::new(move |_, request| {
+        let after = if random.chance(temper.never) { NEVER } else { Millis(random.below(temper.slow)) };
+        let value = if random.chance(temper.errs) {
+            Err(error(&mut random))
+        } else if random.chance(temper.rambles) {
+            Ok(rambling(&mut random))
+        } else {
+            Ok(answer(&mut random, temper, request))
+        };
+        Reply { after, value }
+    })
+}
+
+fn error(random: &mut Random) -> ModelError {
+    let message = || "as it happens".to_owned();
+    match random.below(10) {
+        0 => ModelError::Unreachable { message: message() },
+        1 => ModelError::Rejected { status: 401, message: message() },
+        2 => ModelError::NotUnderstood { message: message() },
+        3..6 => ModelError::Unusable { message: message() },
+        _ => ModelError::Unreadable { message: message() },
+    }
+}
+
+/// An answer that has nothing to do with the question.
+fn rambling(random: &mut Random) -> ModelReply {
+    let values = [
+        json!(null),
+        json!([]),
+        json!({}),
+        json!("done"),
+        json!({"subtasks": [{"intent": null}, 7], "verdicts": "all good", "clarify": 3, "slug": {"a": 1}}),
+        json!({"verdicts": [{"criterion": "1", "verdict": "pass"}, {"verdict": "fail"}, null], "merged_output": []}),
+        json!({"subtasks": [{"intent": "", "success_criteria": [[]]}], "task_criteria": {"x": 1}}),
+    ];
+    match random.below(8) {
+        0 => text_reply("I would rather talk about the weather."),
+        1 => reply(ModelContent::ToolCalls { text: None, calls: Vec::new() }),
+        2 => calls(vec![call(random, "fly", json!({"to": "the moon"}))]),
+        3 => calls(vec![call(random, "report", json!("{not json"))]),
+        _ => structured(random.pick(&values).cloned().unwrap_or_default()),
+    }
+}
+
+fn answer(random: &mut Random, temper: Temper, request: &ModelRequest) -> ModelReply {
+    match form_name(request) {
+        "task_spec" => structured(task_spec(random)),
+        "plan" => structured(plan(random)),
+        "criterion_verdicts" | "merge_verdict" => structured(verdicts(random, temper, request)),
+        "partial_result" => structured(json!({"achieved": "a little", "failed": "the rest", "next_steps": ["rest"]})),
+        _ if random.chance(temper.fails.max(20)) => act(random, temper),
+        _ => work(random, request),
+    }
+}
+
+fn task_spec(random: &mut Random) -> Value {
+    let clarify = if random.chance(30) { json!(["Which notes?", "All?"]) } else { json!([]) };
+    let direct = if random.chance(10) { json!("Two.") } else { json!(null) };
+    let slugs = ["count_lines", "../../etc", "", "Zähle Zeilen"];
+    json!({"slug": random.pick(&slugs), "intent": "Count the lines of the notes", "scope": "/", "deadline": null,
+        "clarify": clarify, "direct_answer": direct})
+}
+
+fn plan(random: &mut Random) -> Value {
+    let intents = [
+        "Count the lines", "Write the number down", "Read the notes", "Look the number up", "Check the number", "Clean up",
+    ];
+    let sequences = [json!(1), json!(2), json!(0), json!(-3), json!("2"), json!(null), json!(1.5), json!(99)];
+    let tools = [json!([]), json!(["shell"]), json!(["shell:wc"]), json!(["write_file", "read_file"]), json!(["search"]), json!(["fly"])];
+    let steps: Vec<Value> = (0..=random.below(5))
+        .map(|at| {
+            let intent = format!("{} ({})", random.pick(&intents).unwrap_or(&""), random.below(1_000));
+            let listed = if random.chance(95) { random.below(5) } else { 5 };
+            let tools = tools.get(usize::try_from(listed).unwrap_or(0));
+            json!({"id": "same", "subtask_id": at, "sequence": random.pick(&sequences), "intent": intent, "context": "in the workspace",
+                "success_criteria": criteria_of(random), "tools": tools, "deadline": deadline(random)})
+        })
+        .collect();
+    let task_criteria = if random.chance(50) { criteria_of(random) } else { json!([]) };
+    json!({"task_criteria": task_criteria, "subtasks": steps})
+}
+
+fn deadline(random: &mut Random) -> Value {
+    let deadlines = ["2026-02-27T09:01:00Z", "2020-01-01T00:00:00Z", "soon"];
+    if random.chance(5) { json!(random.pick(&deadlines)) } else { json!(null) }
+}
+
+fn criteria_of(random: &mut Random) -> Value {
+    let known = [
+        json!("the number is named"),
+        json!({"criterion": "the number was really counted", "mode": "verifiable", "check": null}),
+        json!({"criterion": "number.txt exists", "mode": "verifiable", "check": {"kind": "file_exists", "path": "number.txt"}}),
+        json!({"criterion": "number.txt holds 2", "check": {"kind": "file_contains", "path": "number.txt", "pattern": "^2$"}}),
+        json!({"criterion": "the output is a number", "check": {"kind": "output_matches", "pattern": "[0-9]+"}}),
+        json!({"criterion": "nothing failed", "check": {"kind": "exit_code", "equals": 0}}),
+        json!({"criterion": "the digest is right", "check": {"kind": "sha256", "path": "a", "equals": "0".repeat(64)}}),
+    ];
+    let most = if random.chance(3) { 0 } else { random.below(3) + 1 };
+    // The last one, whose check this machine cannot run, is rare.
+    let usual = known.get(..known.len() - 1).unwrap_or(&known);
+    (0..most)
+        .filter_map(|_| if random.chance(2) { known.last().cloned() } else { random.pick(usual).cloned() })
+        .collect()
+}
+
+fn verdicts(random: &mut Random, temper: Temper, request: &ModelRequest) -> Value {
+    let mut given: Vec<Value> = Vec::new();
+    for words in criteria(request) {
+        match random.below(40) {
+            0 => {}
+            1 => given.push(json!({"criterion": words, "verdict": "mostly"})),
+            2 => given.extend([verdict(&words, true), verdict(&words, false)]),
+            _ => given.push(verdict(&words, !random.chance(temper.fails / 2))),
+        }
+    }
+    json!({"verdicts": given, "what_was_wrong": "wrong", "what_to_do": null, "summary": "Merged.", "merged_output": "2"})
+}
+
+/// What a good executor would do.
+fn work(random: &mut Random, request: &ModelRequest) -> ModelReply {
+    match tool_results(request) {
+        0 => calls(vec![call(random, "shell", json!({"command": "wc notes.txt"}))]),
+        1 => calls(vec![call(random, "write_file", json!({"path": "number.txt", "content": "2"}))]),
+        _ => text_reply("The number is 2."),
+    }
+}
+
+fn act(random: &mut Random, temper: Temper) -> ModelReply {
+    if random.chance(35) {
+        let status = if random.chance(temper.fails) { "failed" } else { "completed" };
+        return match random.below(4) {
+            0 => calls(vec![call(random, "report", json!({"status": status, "output": "2", "reason": "as it is"}))]),
+            1 => calls(vec![call(random, "report", json!({"status": "uncertain", "output": "2?"}))]),
+            _ => text_reply("The number is 2."),
+        };
+    }
+    let many = if random.chance(20) { 3 } else { 1 };
+    let all = (0..many).map(|_| tool_call(random)).collect();
+    calls(all)
+}
+
+fn tool_call(random: &mut Random) -> ModelToolCall {
+    let commands = [
+        "wc notes.txt", "cat notes.txt", "cat missing.txt", "rm old.txt", "rm number.txt", "curl http://example.org", "false", "make all",
+        "touch new.txt", "touch /etc/passwd", "sleep 40", "ls", "true",
+    ];
+    let paths = ["number.txt", "/home/me/list", "notes.txt", "deep/er.txt", "/etc/hosts"];
+    let path = random.pick(&paths).copied().unwrap_or_default();
+    match random.below(10) {
+        0 | 1 => {
+            let content = if random.chance(60) { "2" } else { "41" };
+            call(random, "write_file", json!({"path": path, "content": content}))
+        }
+        2 => call(random, "read_file", json!({ "path": path })),
+        3 => call(random, "search", json!({"query": "how many notes"})),
+        4 => call(random, "write_file", json!({"file": path})),
+        5 => call(random, "shell", json!("wc notes.txt")),
+        _ => {
+            let command = random.pick(&commands).copied().unwrap_or_default();
+            call(random, "shell", json!({ "command": command }))
+        }
+    }
+}
+
+fn call(random: &mut Random, name: &str, arguments: Value) -> ModelToolCall {
+    // Ids are sometimes repeated, as models do.
+    let id = format!("c{}", random.below(3));
+    ModelToolCall { id, name: name.to_owned(), arguments }
+}
+
+fn calls(calls: Vec<ModelToolCall>) -> ModelReply {
+    reply(ModelContent::ToolCalls { text: None, calls })
+}

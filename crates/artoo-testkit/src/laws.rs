@@ -1,0 +1,351 @@
+//! What must hold in every journal, whatever models, tools and people do: the laws as a function of the records.
+//!
+//! Owns an independent reading of the rules; it shares no code with the roles that have to keep them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::message::{
+    Cause, Consent, DispatchManifest, Ending, FinalResult, OutcomeStatus, PlanDirective, ReplanRequest, SubTask,
+    SubTaskOutcome, Verdict,
+};
+use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach};
+use artoo_protocol::{
+    Answer, CallId, Command, Envelope, Message, MessageKind, Role, SubTaskId, route,
+};
+
+/// Whether the task has its FinalResult.
+pub fn has_end(records: &[Record]) -> bool {
+    records
+        .iter()
+        .any(|record| matches!(&record.entry, Entry::Published { envelope } if envelope.payload.kind() == MessageKind::FinalResult))
+}
+
+/// Every law that the journal of one task breaks, in words. `offered` are the tools that exist.
+pub fn broken(records: &[Record], offered: &[String]) -> Vec<String> {
+    let mut watch = Watch {
+        offered,
+        ..Watch::default()
+    };
+    for record in records {
+        match &record.entry {
+            Entry::Published { envelope } => watch.published(envelope),
+            Entry::Commanded { role, command } => watch.commanded(*role, command),
+            Entry::Answered { role, call, answer } => watch.answered(*role, *call, answer),
+            Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
+        }
+    }
+    watch.wrongs
+}
+
+#[derive(Default)]
+struct Watch<'a> {
+    offered: &'a [String],
+    wrongs: Vec<String>,
+    ends: u32,
+    aborted: bool,
+    seq: u64,
+    directives: u32,
+    /// What R4b said last in this round, if it was a gap: whether it rejected a complete result.
+    gap: Option<bool>,
+    summary_sound: bool,
+    manifest: Option<DispatchManifest>,
+    subtasks: BTreeMap<SubTaskId, SubTask>,
+    outcomes: BTreeMap<SubTaskId, OutcomeStatus>,
+    corrections: BTreeMap<SubTaskId, u32>,
+    blocked: Vec<String>,
+    blocked_targets: Vec<String>,
+    /// Calls that are being assessed, and what came of it by subtask, tool and input.
+    assessing: BTreeMap<CallId, String>,
+    assessed: BTreeMap<String, Assessment>,
+    questions: BTreeMap<String, String>,
+    /// How often an exact action may still run, and which may always.
+    allowed: BTreeMap<String, u32>,
+    always: BTreeSet<String>,
+}
+
+impl Watch<'_> {
+    fn wrong(&mut self, what: impl Into<String>) {
+        self.wrongs.push(what.into());
+    }
+
+    fn published(&mut self, envelope: &Envelope) {
+        let (from, kind) = (envelope.from, envelope.payload.kind());
+        if route(kind, from).is_none_or(|route| route.to != envelope.to) {
+            self.wrong(format!("{from} sent {} to {}, which no route allows", kind.name(), envelope.to));
+        }
+        if envelope.seq <= self.seq {
+            self.wrong("the sequence of envelopes does not rise");
+        }
+        self.seq = envelope.seq;
+        if self.aborted && !matches!(from, Role::R7 | Role::User | Role::Runtime) {
+            self.wrong(format!("{from} sent {} after the abort", kind.name()));
+        }
+        self.heard(&envelope.payload);
+    }
+
+    fn heard(&mut self, message: &Message) {
+        match message {
+            Message::DispatchManifest(manifest) => self.planned(manifest),
+            Message::SubTask(subtask) => self.dispatched(subtask),
+            Message::CorrectionSignal(signal) => {
+                let count = self.corrections.entry(signal.subtask_id.clone()).or_default();
+                *count += 1;
+                if *count > 2 {
+                    self.wrong("a subtask was corrected more than twice");
+                }
+            }
+            Message::SubTaskOutcome(outcome) => self.concluded(outcome),
+            Message::OutcomeSummary(summary) => {
+                self.gap = None;
+                self.summary_sound = summary.outcomes.iter().all(is_sound_match)
+                    && summary.task_verdicts.iter().all(|v| v.verdict == Verdict::Pass);
+                if !self.summary_sound {
+                    self.wrong("R4b accepted what did not match");
+                }
+            }
+            Message::ReplanRequest(request) => self.gap(request),
+            Message::PlanDirective(directive) => self.directed(directive),
+            Message::ConfirmationRequest(request) => {
+                let key = exact(&request.tool, &request.action);
+                self.questions.insert(request.request_id.clone(), key);
+            }
+            Message::ConfirmationAnswer(answer) => {
+                let question = self.questions.remove(&answer.request_id);
+                match (question, answer.consent) {
+                    (Some(key), Consent::Yes) => *self.allowed.entry(key).or_default() += 1,
+                    (Some(key), Consent::Always) => {
+                        self.always.insert(key);
+                    }
+                    (_, Consent::No | Consent::Nobody) | (None, _) => {}
+                }
+            }
+            Message::TaskAborted(_) => self.aborted = true,
+            Message::FinalResult(result) => self.ended(result),
+            // Nothing to be said about the rest.
+            _ => {}
+        }
+    }
+
+    fn planned(&mut self, manifest: &DispatchManifest) {
+        let known: BTreeSet<_> = manifest.subtask_ids.iter().collect();
+        if known.len() != manifest.subtask_ids.len() || manifest.subtasks.len() != known.len() {
+            self.wrong("a manifest names a subtask twice, or other ones than it describes");
+        }
+        if known.iter().any(|id| self.subtasks.contains_key(id)) {
+            self.wrong("a plan reuses the id of an earlier subtask");
+        }
+        if manifest.subtasks.iter().any(|subtask| subtask.success_criteria.is_empty()) {
+            self.wrong("a subtask has no success criterion");
+        }
+        self.manifest = Some(manifest.clone());
+    }
+
+    fn dispatched(&mut self, subtask: &SubTask) {
+        let planned = self.manifest.iter().flat_map(|manifest| &manifest.subtasks);
+        let mut earlier_open = false;
+        let mut known = false;
+        for other in planned {
+            known |= other.subtask_id == subtask.subtask_id;
+            let matched = self.outcomes.get(&other.subtask_id) == Some(&OutcomeStatus::Matched);
+            earlier_open |= other.sequence < subtask.sequence && !matched;
+        }
+        if !known {
+            self.wrong("a subtask was dispatched that the manifest does not name");
+        }
+        if earlier_open {
+            self.wrong("a group was started before every subtask of the earlier ones had matched");
+        }
+        if self.subtasks.insert(subtask.subtask_id.clone(), subtask.clone()).is_some() {
+            self.wrong("a subtask was dispatched twice");
+        }
+    }
+
+    fn concluded(&mut self, outcome: &SubTaskOutcome) {
+        if !self.subtasks.contains_key(&outcome.subtask_id) {
+            self.wrong("an outcome of a subtask that was never dispatched");
+        }
+        if self.outcomes.insert(outcome.subtask_id.clone(), outcome.status).is_some() {
+            self.wrong("a subtask has two outcomes");
+        }
+        if outcome.status == OutcomeStatus::Matched && !is_sound_match(outcome) {
+            self.wrong(format!("matched without a pass for every criterion: {}", outcome.intent));
+        }
+    }
+
+    fn gap(&mut self, request: &ReplanRequest) {
+        let planned = self.manifest.as_ref().map_or(0, |manifest| manifest.subtasks.len());
+        if request.outcomes.len() != planned {
+            let seen = request.outcomes.len();
+            self.wrong(format!("a gap counts {seen} outcomes of {planned} subtasks"));
+        }
+        let all_matched = request.outcomes.iter().all(|o| o.status == OutcomeStatus::Matched);
+        self.gap = Some(all_matched);
+    }
+
+    fn directed(&mut self, directive: &PlanDirective) {
+        self.directives += 1;
+        if self.gap.is_none() {
+            self.wrong("a directive without a gap");
+        }
+        add_new(&mut self.blocked, &directive.blocked_tools);
+        add_new(&mut self.blocked_targets, &directive.blocked_targets);
+        let none_left = self.offered.iter().all(|tool| self.blocked.contains(tool));
+        if none_left {
+            // The planner may forget older findings rather than leave the executor without any tool.
+            self.blocked.clone_from(&directive.blocked_tools);
+        }
+    }
+
+    fn commanded(&mut self, role: Role, command: &Command) {
+        if self.aborted {
+            self.wrong(format!("{role} had something done after the abort"));
+        }
+        match command {
+            Command::Assess { call, invocation, .. } => {
+                self.assessing.insert(*call, of(invocation));
+            }
+            Command::RunTool { invocation, permit, .. } => self.runs(role, invocation, *permit),
+            Command::CallModel { .. } if matches!(role, Role::R5 | Role::R6 | Role::R7) => {
+                self.wrong(format!("{role} asked a model"));
+            }
+            Command::CallModel { .. }
+            | Command::Publish { .. }
+            | Command::RunCheck { .. }
+            | Command::Cancel { .. }
+            | Command::Store { .. }
+            | Command::Recall { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, role: Role, call: CallId, answer: &Answer) {
+        if let (Role::R3, Answer::Assessed(assessment)) = (role, answer)
+            && let Some(key) = self.assessing.remove(&call)
+        {
+            self.assessed.insert(key, assessment.clone());
+        }
+    }
+
+    /// Law 1, and what must not be used.
+    fn runs(&mut self, role: Role, invocation: &Invocation, permit: Permit) {
+        if role != Role::R3 {
+            self.wrong(format!("{role} ran a tool"));
+        }
+        let Some(assessment) = self.assessed.get(&of(invocation)).cloned() else {
+            return self.wrong(format!("`{}` ran without having been assessed", invocation.tool));
+        };
+        if assessment.invalid.is_some() || permit.effect != assessment.effect {
+            self.wrong(format!("`{}` ran with a permit that is not its own", assessment.action));
+        }
+        if !is_free(assessment.effect, assessment.reach) && !self.consented(invocation, &assessment) {
+            self.wrong(format!("`{}` ran without consent", assessment.action));
+        }
+        let names = names(&invocation.tool, &assessment.programs);
+        if let Some(name) = self.blocked.iter().find(|blocked| names.contains(blocked)).cloned() {
+            self.wrong(format!("`{name}` ran after it was blocked"));
+        }
+        if let Some(target) = assessment.targets.iter().find(|target| self.blocked_targets.contains(target)).cloned() {
+            self.wrong(format!("`{target}` was used after it was blocked"));
+        }
+        let must_not = self.subtasks.get(&invocation.subtask_id).map(|subtask| &subtask.must_not);
+        if must_not.is_some_and(|must_not| must_not.tools.iter().any(|tool| names.contains(tool))) {
+            self.wrong("a subtask ran a tool that it must not use");
+        }
+    }
+
+    fn consented(&mut self, invocation: &Invocation, assessment: &Assessment) -> bool {
+        let key = exact(&invocation.tool, &assessment.action);
+        if self.always.contains(&key) {
+            return true;
+        }
+        match self.allowed.get_mut(&key) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn ended(&mut self, result: &FinalResult) {
+        self.ends += 1;
+        if self.ends > 1 {
+            self.wrong("a second FinalResult");
+        }
+        if self.aborted != (result.cause == Cause::Aborted) {
+            self.wrong(format!("aborted: {}, and the cause is {:?}", self.aborted, result.cause));
+        }
+        if result.replans != self.directives {
+            self.wrong(format!("{} directives are counted as {} replans", self.directives, result.replans));
+        }
+        let expected = match result.cause {
+            Cause::Met | Cause::Answered => Ending::Accept,
+            Cause::WithinThreshold => Ending::Success,
+            _ => Ending::Abandon,
+        };
+        if result.directive != expected {
+            self.wrong(format!("{:?} because of {:?}", result.directive, result.cause));
+        }
+        match result.cause {
+            Cause::Met if !self.summary_sound || self.gap.is_some() || !result.unmet.is_empty() => {
+                self.wrong("accepted without R4b's acceptance");
+            }
+            Cause::WithinThreshold if self.gap == Some(true) => self.wrong("a rejected result was called a success"),
+            Cause::WithinThreshold if result.unmet.is_empty() => self.wrong("a success does not name what is unmet"),
+            _ => {}
+        }
+        if result.summary.trim().is_empty() {
+            self.wrong("a task ended without a word");
+        }
+    }
+}
+
+fn is_sound_match(outcome: &SubTaskOutcome) -> bool {
+    outcome.status == OutcomeStatus::Matched
+        && !outcome.criteria_verdicts.is_empty()
+        && outcome.criteria_verdicts.len() == outcome.success_criteria.len()
+        && outcome
+            .criteria_verdicts
+            .iter()
+            .zip(&outcome.success_criteria)
+            .all(|(verdict, criterion)| verdict.verdict == Verdict::Pass && verdict.criterion == criterion.criterion)
+}
+
+/// What needs nobody's permission (design §9).
+const fn is_free(effect: EffectClass, reach: Reach) -> bool {
+    match (effect, reach) {
+        (EffectClass::Read, _)
+        | (EffectClass::Fetch, Reach::Nowhere)
+        | (EffectClass::Create, Reach::Workspace | Reach::Scope | Reach::OwnFiles)
+        | (EffectClass::Modify, Reach::Scope | Reach::OwnFiles) => true,
+        (
+            EffectClass::Fetch
+            | EffectClass::Create
+            | EffectClass::Modify
+            | EffectClass::Destroy
+            | EffectClass::External,
+            _,
+        ) => false,
+    }
+}
+
+fn names(tool: &str, programs: &[String]) -> Vec<String> {
+    let qualified = programs.iter().map(|program| format!("{tool}:{program}"));
+    std::iter::once(tool.to_owned()).chain(qualified).collect()
+}
+
+fn of(invocation: &Invocation) -> String {
+    format!("{} {} {}", invocation.subtask_id, invocation.tool, invocation.input)
+}
+
+fn exact(tool: &str, action: &str) -> String {
+    format!("{tool} {action}")
+}
+
+fn add_new(list: &mut Vec<String>, more: &[String]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
+}
