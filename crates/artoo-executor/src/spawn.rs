@@ -136,7 +136,16 @@ pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) ->
     let fixed = NON_INTERACTIVE
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    passed.chain(fixed).collect()
+    let mut environment: Vec<_> = passed.chain(fixed).collect();
+    // Without a locale programs count bytes as letters: `wc -w` would pass over words in other scripts.
+    let localised = |name: &OsString| ["LC_ALL", "LC_CTYPE", "LANG"].iter().any(|locale| name == locale);
+    if !environment
+        .iter()
+        .any(|(name, value)| localised(name) && !value.is_empty())
+    {
+        environment.push(("LANG".into(), "C.UTF-8".into()));
+    }
+    environment
 }
 
 /// Whether a variable of this name is likely to hold a secret.
@@ -303,6 +312,7 @@ mod tests {
     fn secrets_and_hooks_are_not_passed_on() {
         let given = [
             ("PATH", "/bin"),
+            ("LANG", "de_DE.UTF-8"),
             ("OPENAI_API_KEY", "x"),
             ("github_token", "x"),
             ("DB_PASSWORD", "x"),
@@ -317,7 +327,7 @@ mod tests {
             .map(|(name, _)| name.to_string_lossy().into_owned())
             .collect();
         assert_eq!(names.first().map(String::as_str), Some("PATH"));
-        assert_eq!(names.len(), 1 + NON_INTERACTIVE.len(), "{names:?}");
+        assert_eq!(names.len(), 2 + NON_INTERACTIVE.len(), "{names:?}");
     }
 
     #[tokio::test]
@@ -325,5 +335,17 @@ mod tests {
         let ended = run(launch("yes", Duration::from_millis(300))).await.unwrap();
         assert!(ended.timed_out && ended.stdout.truncated);
         assert!(ended.stdout.text.len() < 40_000 && ended.stdout.bytes > 100_000);
+    }
+
+    #[tokio::test]
+    async fn words_of_every_script_are_counted_without_a_locale() {
+        let mut launch = launch("printf '— 数 x' | wc -w", Duration::from_secs(20));
+        launch.environment = environment([("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
+        assert_eq!(run(launch).await.unwrap().stdout.text.trim(), "3");
+        let kept = environment([("LC_ALL".into(), "C".into())]);
+        assert!(
+            kept.iter().all(|(name, _)| name != "LANG"),
+            "what the user set is not overruled"
+        );
     }
 }

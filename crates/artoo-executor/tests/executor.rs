@@ -638,7 +638,7 @@ fn a_correction_starts_the_next_attempt_with_what_to_change() {
     bench.event(envelope(Role::R4a, signal.clone()));
     let (_, told) = bench.last_told();
     for part in [
-        "Attempt 1 was not accepted",
+        "attempt 1 was not accepted",
         "hidden files were left out",
         "count them too",
         "- shell: ls → x",
