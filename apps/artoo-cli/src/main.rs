@@ -39,15 +39,24 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let code = dispatch(cli).unwrap_or_else(|failure| {
-        output::note(&printable(&format!("artoo: {}", failure.message)));
-        if let Some(hint) = &failure.hint {
-            output::note(&printable(&format!("  → {hint}")));
-        }
+    let mut code = dispatch(cli).unwrap_or_else(|failure| {
+        complain(&failure);
         failure.code
     });
+    if let Some(error) = output::lost() {
+        output::note(&format!("artoo: the result could not be written to standard output: {error}"));
+        code = code.max(1);
+    }
     // Not by returning: a thread that still waits for the person's keyboard would hold the process.
     std::process::exit(i32::from(code))
+}
+
+/// What is wrong and what to do about it, on standard error.
+fn complain(failure: &Failure) {
+    output::note(&format!("artoo: {}", failure.message));
+    if let Some(hint) = &failure.hint {
+        output::note(&format!("  → {hint}"));
+    }
 }
 
 fn dispatch(cli: Cli) -> Result<u8, Failure> {
@@ -98,7 +107,13 @@ fn read_task() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let limit = session::TEXT_MAX as u64 + 1;
     (&mut input).take(limit).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    if bytes.len() > session::TEXT_MAX {
+        return Err(session::too_long());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Failure::usage("the task on standard input is not UTF-8 text").hint("convert it, or name the file in the task")
+    })?;
+    Ok(text.trim().to_owned())
 }
 
 fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Result<u8, Failure> {

@@ -201,7 +201,7 @@ impl Session {
                 }
             }
             Show::Everything => output::note(&progress::verbose_line(envelope)),
-            Show::Json => output::result(&serde_json::to_string(envelope.as_ref()).unwrap_or_default()),
+            Show::Json => output::json(envelope.as_ref()),
         }
     }
 }
@@ -214,9 +214,11 @@ pub fn check(text: &str) -> Result<(), Failure> {
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::usage("there is no task: the text is empty").hint("say what to do, such as: artoo \"count the files in src\""));
     }
-    if text.len() > TEXT_MAX {
-        return Err(Failure::usage(format!("the task has {} bytes, more than the {TEXT_MAX} that are taken", text.len()))
-            .hint("put long text into a file and name the file in the task"));
-    }
-    Ok(())
+    if text.len() > TEXT_MAX { Err(too_long()) } else { Ok(()) }
+}
+
+/// The failure for text that is too long to be a task.
+pub fn too_long() -> Failure {
+    Failure::usage(format!("the task is longer than the {TEXT_MAX} bytes that are taken"))
+        .hint("put long text into a file and name the file in the task")
 }

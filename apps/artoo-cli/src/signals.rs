@@ -1,5 +1,7 @@
 //! The signals that mean "stop": Ctrl+C, SIGTERM, SIGHUP (design §21).
 
+use std::task::{Context, Waker};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -28,8 +30,25 @@ impl Signals {
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "stopped by Ctrl+C",
-            _ = self.terminate.recv() => "stopped by SIGTERM",
-            _ = self.hangup.recv() => "the terminal was closed",
+            why = Self::end(&mut self.terminate, &mut self.hangup) => why,
         }
+    }
+
+    /// The next one that is meant for the program and not for a task.
+    pub async fn leave(&mut self) -> &'static str {
+        Self::end(&mut self.terminate, &mut self.hangup).await
+    }
+
+    async fn end(terminate: &mut Signal, hangup: &mut Signal) -> &'static str {
+        tokio::select! {
+            _ = terminate.recv() => "stopped by SIGTERM",
+            _ = hangup.recv() => "the terminal was closed",
+        }
+    }
+
+    /// Forgets a Ctrl+C that came too late for the task it was meant for: it must not hit the next one.
+    pub fn forget_interrupts(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        while self.interrupt.poll_recv(&mut context).is_ready() {}
     }
 }

@@ -122,6 +122,8 @@ pub struct Verified {
     pub notes: u64,
     /// Records behind the head: written by a process that runs or was killed.
     pub behind_head: u64,
+    /// Length of a last record that is not finished, for the same reason.
+    pub unfinished_bytes: u64,
 }
 
 /// How a log was changed.

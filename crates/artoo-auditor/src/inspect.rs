@@ -58,11 +58,12 @@ pub fn verify(folder: &Path) -> Result<Verified, LogError> {
     let head = files.read_head()?;
     let mut verified = Verified::default();
     let mut link = Link::genesis();
-    let mut head_seen = None;
+    let mut head_fits = fits(head.as_ref(), &link);
     if let Some(mut lines) = Lines::open(&files)? {
         while let Some(line) = lines.next()? {
             let Some(record) = line.strip_suffix(b"\n") else {
-                return Err(broken(link.n + 1, Damage::CutOff, "the log ends in the middle of it"));
+                verified.unfinished_bytes = u64::try_from(line.len()).unwrap_or(u64::MAX);
+                break;
             };
             let Some(sound) = Sound::read(record).filter(|sound| sound.follows(&link)) else {
                 let next = lines.next()?;
@@ -73,14 +74,10 @@ pub fn verify(folder: &Path) -> Result<Verified, LogError> {
             verified.gaps += u64::from(sound.kind == Kind::Gap);
             verified.notes += u64::from(sound.kind == Kind::Note);
             link = sound.link;
-            if let Some(Ok(head)) = &head
-                && head.n == link.n
-            {
-                head_seen = Some(head.hash == link.hash);
-            }
+            head_fits = fits(head.as_ref(), &link).or(head_fits);
         }
     }
-    match (head, head_seen) {
+    match (head, head_fits) {
         (None, _) if link.n == 0 => Ok(verified),
         (None, _) => Err(broken(link.n, Damage::HeadMissing, "audit.head is missing")),
         (Some(Err(message)), _) => Err(broken(link.n, Damage::HeadMissing, format!("audit.head: {message}"))),
@@ -89,12 +86,19 @@ pub fn verify(folder: &Path) -> Result<Verified, LogError> {
             Ok(verified)
         }
         (Some(Ok(head)), Some(false)) => Err(broken(head.n, Damage::HeadDiffers, "audit.head names another record")),
-        (Some(Ok(head)), None) if head.n == 0 => Ok(verified),
         (Some(Ok(head)), None) => Err(broken(
             link.n + 1,
             Damage::CutOff,
             format!("the log ends at record {}, audit.head names record {}", link.n, head.n),
         )),
+    }
+}
+
+/// Whether the head names this record; `None` when it speaks of another number.
+fn fits(head: Option<&Result<Link, String>>, link: &Link) -> Option<bool> {
+    match head {
+        Some(Ok(head)) if head.n == link.n => Some(head.hash == link.hash),
+        Some(Ok(_) | Err(_)) | None => None,
     }
 }
 

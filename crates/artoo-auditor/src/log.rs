@@ -4,18 +4,16 @@
 //! shortened log is found too. A half-written last record is set aside and noted; nothing is ever silently dropped.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use artoo_protocol::message::AuditReport;
-use artoo_protocol::{Envelope, Millis, Timestamp};
+use artoo_protocol::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use thiserror::Error;
 
-use crate::chain::{Broken, Damage, Kind, Link, Sound, Verified, diagnose};
+use crate::chain::{Broken, Link, Sound};
 use crate::counts::Totals;
-use crate::observer::{Auditor, Gap, REPORT_PERIOD};
 
 /// Version of `audit_stats.json`.
 const STATS_FORMAT: u32 = 1;

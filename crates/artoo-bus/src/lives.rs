@@ -30,11 +30,12 @@ impl Phase {
         }
     }
 
-    /// Whether a role may still say this: after an abort only R7 speaks, after the end only what is to be remembered.
+    /// Whether a role may still say this: after an abort only R7 says how it ended, after the end only what is to be
+    /// remembered.
     pub(crate) fn admits(self, from: Role, kind: MessageKind) -> bool {
         match self {
             Self::Unknown | Self::Open => true,
-            Self::Aborted => from == Role::R7,
+            Self::Aborted => from == Role::R7 && kind == MessageKind::FinalResult,
             Self::Finished => kind == MessageKind::Megram,
         }
     }

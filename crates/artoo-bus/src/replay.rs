@@ -129,7 +129,10 @@ impl<A: Actor> Replay<A> {
     }
 
     fn published(&mut self, n: u64, envelope: &Envelope) -> Result<(), Difference> {
-        self.task.clone_from(&envelope.task_id);
+        // The person and the runtime may go on using the provisional id; the roles do not.
+        if self.task.is_none() || !envelope.task_id.as_ref().is_some_and(TaskId::is_provisional) {
+            self.task.clone_from(&envelope.task_id);
+        }
         self.aborted |= matches!(envelope.payload, Message::TaskAborted(_));
         if envelope.from == A::ROLE {
             let said = Command::Publish {

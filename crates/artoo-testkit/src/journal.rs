@@ -1,7 +1,7 @@
 //! What the real bus would write down for every task, kept in memory (design §17).
 //!
-//! Owns the records and the phase of each task, by the rules of the bus: after an abort only R7 speaks, after the
-//! FinalResult only a memory may be written and nothing is recorded any more. Knows no role.
+//! Owns the records and the phase of each task, by the rules of the bus: after an abort only R7 says how it
+//! ended, after the FinalResult only a memory may be written and nothing is recorded any more. Knows no role.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Journals {
     pub fn admits(&self, task: &TaskId, from: Role, kind: MessageKind) -> bool {
         match self.books.get(task.suffix()).map(|book| book.phase) {
             None | Some(Phase::Open) => true,
-            Some(Phase::Aborted) => from == Role::R7,
+            Some(Phase::Aborted) => from == Role::R7 && kind == MessageKind::FinalResult,
             Some(Phase::Finished) => kind == MessageKind::Megram,
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::journal::{Entry, Record, StepCause};
 use artoo_protocol::message::{
     Cause, Consent, DispatchManifest, Ending, FinalResult, OutcomeStatus, PlanDirective, ReplanRequest, SubTask,
     SubTaskOutcome, Verdict,
@@ -32,6 +32,9 @@ pub fn broken(records: &[Record], offered: &[String]) -> Vec<String> {
             Entry::Published { envelope } => watch.published(envelope),
             Entry::Commanded { role, command } => watch.commanded(*role, command),
             Entry::Answered { role, call, answer } => watch.answered(*role, *call, answer),
+            Entry::Stepped { role: Role::R7, cause: StepCause::Message { seq }, .. } => {
+                watch.before_r7.remove(seq);
+            }
             Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
         }
     }
@@ -44,6 +47,9 @@ struct Watch<'a> {
     wrongs: Vec<String>,
     ends: u32,
     aborted: bool,
+    /// What R7 has still to take, and whether there was something when the person stopped the task.
+    before_r7: BTreeSet<u64>,
+    overtook: bool,
     seq: u64,
     directives: u32,
     /// What R4b said last in this round, if it was a gap: whether it rejected a complete result.
@@ -78,8 +84,15 @@ impl Watch<'_> {
             self.wrong("the sequence of envelopes does not rise");
         }
         self.seq = envelope.seq;
-        if self.aborted && !matches!(from, Role::R7 | Role::User | Role::Runtime) {
+        let outside = matches!(from, Role::User | Role::Runtime);
+        if self.aborted && !outside && kind != MessageKind::FinalResult {
             self.wrong(format!("{from} sent {} after the abort", kind.name()));
+        }
+        if kind == MessageKind::TaskAborted {
+            self.overtook |= !self.before_r7.is_empty();
+        }
+        if route(kind, from).is_some_and(|route| route.to == Role::R7 || route.copies.contains(&Role::R7)) {
+            self.before_r7.insert(envelope.seq);
         }
         self.heard(&envelope.payload);
     }
@@ -198,7 +211,7 @@ impl Watch<'_> {
     }
 
     fn commanded(&mut self, role: Role, command: &Command) {
-        if self.aborted {
+        if self.aborted && !matches!(command, Command::Store { .. }) {
             self.wrong(format!("{role} had something done after the abort"));
         }
         match command {
@@ -272,10 +285,12 @@ impl Watch<'_> {
         if self.ends > 1 {
             self.wrong("a second FinalResult");
         }
-        if self.aborted != (result.cause == Cause::Aborted) {
+        // An ending that was under way when the person stopped the task is an ending all the same.
+        let other_end = self.aborted && result.cause != Cause::Aborted && !self.overtook;
+        if other_end || (!self.aborted && result.cause == Cause::Aborted) {
             self.wrong(format!("aborted: {}, and the cause is {:?}", self.aborted, result.cause));
         }
-        if result.replans != self.directives {
+        if result.replans != self.directives && !self.overtook {
             self.wrong(format!("{} directives are counted as {} replans", self.directives, result.replans));
         }
         let expected = match result.cause {

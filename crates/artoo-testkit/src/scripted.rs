@@ -49,14 +49,14 @@ impl Scripted {
         })
     }
 
-    /// Does the subtasks whose intent holds `intent`: one reply for each request about them, the last for all that follow.
+    /// Does the subtasks whose intent holds `intent`: one reply for each request about them, over and over.
     #[must_use]
     pub fn works(self, intent: &'static str, replies: Vec<ModelReply>) -> Self {
-        let count = AtomicUsize::new(0);
+        let (count, many) = (AtomicUsize::new(0), replies.len().max(1));
         self.rule(move |request| {
             let about = read_section(user_text(request), "subtask").unwrap_or_default();
             let fits = form_name(request) == "tools" && about.contains(intent);
-            if fits { turn(&replies, &count).cloned().map(Ok) } else { None }
+            if fits { replies.get(count.fetch_add(1, Ordering::Relaxed) % many).cloned().map(Ok) } else { None }
         })
     }
 

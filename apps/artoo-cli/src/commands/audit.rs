@@ -21,7 +21,11 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
     match command {
         AuditCommand::Report { json } => {
             let report = report_of_log(data, SystemClock.now()).map_err(|e| Failure::failed(e.to_string()))?;
-            output::result(&if *json { serde_json::to_string_pretty(&report).unwrap_or_default() } else { text(&report) });
+            if *json {
+                output::pretty_json(&report);
+            } else {
+                output::result(&text(&report));
+            }
             Ok(())
         }
         AuditCommand::Verify { json } => {
@@ -31,7 +35,7 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
                     Ok(fine) => json!({"ok": true, "records": fine.records, "gaps": fine.gaps, "notes": fine.notes}),
                     Err(error) => json!({"ok": false, "error": error.to_string()}),
                 };
-                output::result(&answer.to_string());
+                output::json(&answer);
             }
             match found {
                 Ok(_) if *json => Ok(()),

@@ -35,7 +35,7 @@ pub async fn run(options: &Options, env: &Environment, json: bool) -> Result<u8,
             .iter()
             .map(|f| json!({"check": f.what, "ok": f.state.is_ok(), "detail": f.state.as_ref().unwrap_or_else(|complaint| complaint)}))
             .collect();
-        output::result(&serde_json::to_string_pretty(&rows).unwrap_or_default());
+        output::pretty_json(&rows);
     } else {
         for finding in &findings {
             let (mark, detail) = match &finding.state {

@@ -44,7 +44,7 @@ pub fn run(command: &GgsCommand) -> Result<(), Failure> {
 
 fn print_table(json: bool) {
     if json {
-        return output::result(&serde_json::to_string_pretty(&table()).unwrap_or_default());
+        return output::pretty_json(&table().collect::<Vec<_>>());
     }
     let mut page = format!("{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {}\n", "cell", "∇L", "D", "P", "Ω", "macro-state", "urgency");
     for row in table() {
@@ -63,6 +63,10 @@ fn answer_lines(mut answer: impl FnMut(&str) -> Result<Vec<Value>, String>) -> R
     let mut wrong = 0_u64;
     loop {
         let mut bytes = Vec::new();
+        if output::is_broken() {
+            // Nobody reads the answers; more of them would be work for nothing.
+            return Ok(());
+        }
         if (&mut input).take(LINE_MAX).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
@@ -71,9 +75,9 @@ fn answer_lines(mut answer: impl FnMut(&str) -> Result<Vec<Value>, String>) -> R
             skip_line(&mut input)?;
         }
         let line = String::from_utf8_lossy(&bytes);
-        let answers = if whole { answer(&line) } else { answer("(a line of more than 16 MiB)") };
+        let answers = if whole { answer(&line) } else { answer("\"a line of more than 16 MiB\"") };
         match answers {
-            Ok(answers) => answers.iter().for_each(|value| output::result(&value.to_string())),
+            Ok(answers) => answers.iter().for_each(output::json),
             Err(error) => {
                 wrong += 1;
                 output::note(&json!({ "error": text::one_line(&error, 400) }).to_string());

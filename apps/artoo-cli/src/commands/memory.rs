@@ -40,11 +40,8 @@ pub async fn run(command: &MemoryCommand, data: &Path) -> Result<(), Failure> {
             let groups: std::collections::BTreeSet<_> = all.iter().map(|m| (&m.space, &m.entity)).collect();
             let newest = all.iter().map(|m| m.created_at).max();
             if *json {
-                output::result(
-                    &json!({"total": all.len(), "M": count(Level::M), "K": count(Level::K), "C": count(Level::C), "groups": groups.len(),
-                        "newest": newest, "damaged": records.take_damaged()})
-                    .to_string(),
-                );
+                output::json(&json!({"total": all.len(), "M": count(Level::M), "K": count(Level::K), "C": count(Level::C),
+                    "groups": groups.len(), "newest": newest, "damaged": records.take_damaged()}));
             } else {
                 output::result(&format!(
                     "{} memories in {} groups: {} raw (M), {} knowledge (K), {} rules (C){}",
@@ -76,7 +73,7 @@ async fn query(memory: &Memory, space: &str, entity: &str, now: Timestamp, json:
     if json {
         let answer = json!({"attention": potentials.attention, "decision": potentials.decision, "action": potentials.action,
             "sops": sops, "knowledge": knowledge, "recent": recent});
-        output::result(&answer.to_string());
+        output::json(&answer);
         return Ok(());
     }
     let action = match potentials.action {
@@ -103,11 +100,11 @@ fn instant(at: Option<&str>, now: Timestamp) -> Result<Timestamp, Failure> {
 fn empty(command: &MemoryCommand) -> Result<(), Failure> {
     match command {
         MemoryCommand::Stats { json: true } => {
-            output::result(&json!({"total": 0, "M": 0, "K": 0, "C": 0, "groups": 0, "newest": null, "damaged": 0}).to_string());
+            output::json(&json!({"total": 0, "M": 0, "K": 0, "C": 0, "groups": 0, "newest": null, "damaged": 0}));
         }
         MemoryCommand::Query { at, json: true, .. } => {
             instant(at.as_deref(), Timestamp::default())?;
-            output::result(&json!({"attention": 0.0, "decision": 0.0, "action": "ignore", "sops": [], "knowledge": [], "recent": []}).to_string());
+            output::json(&json!({"attention": 0.0, "decision": 0.0, "action": "ignore", "sops": [], "knowledge": [], "recent": []}));
         }
         MemoryCommand::Stats { json: false } | MemoryCommand::Query { json: false, .. } => output::note("memory is empty"),
     }

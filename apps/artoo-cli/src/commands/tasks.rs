@@ -63,7 +63,7 @@ fn list(folder: &Path, json: bool) -> Result<(), Failure> {
     }
     summaries.sort_by(|a, b| b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id)));
     if json {
-        output::result(&serde_json::to_string_pretty(&summaries.iter().map(to_json).collect::<Vec<_>>()).unwrap_or_default());
+        output::pretty_json(&summaries.iter().map(to_json).collect::<Vec<_>>());
         return Ok(());
     }
     if summaries.is_empty() {
@@ -74,7 +74,7 @@ fn list(folder: &Path, json: bool) -> Result<(), Failure> {
         output::result(&printable(&format!(
             "{}  {:<40} {:<28} {:>8}  {:>3} calls  {:>7} tokens",
             summary.started_at,
-            summary.task_id,
+            summary.task_id.as_str(),
             ending(&summary),
             summary.costs.total.to_string(),
             summary.costs.calls.len(),
@@ -147,7 +147,7 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
         if let Some(object) = value.as_object_mut() {
             object.insert("messages".into(), Value::Array(messages));
         }
-        output::result(&serde_json::to_string_pretty(&value).unwrap_or_default());
+        output::pretty_json(&value);
         return Ok(());
     }
     let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&summary), summary.input);
@@ -187,8 +187,11 @@ fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelo
 fn log(found: &Found, json: bool) -> Result<(), Failure> {
     let contents = contents(found)?;
     for record in &contents.records {
+        if output::is_broken() {
+            break;
+        }
         if json {
-            output::result(&serde_json::to_string(record).unwrap_or_default());
+            output::json(record);
             continue;
         }
         let text = match &record.entry {

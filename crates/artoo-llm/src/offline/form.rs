@@ -1,12 +1,13 @@
 //! Matches sentences against forms (design §18).
 //!
-//! Owns the little language that the grammar's table is written in; the phrases that fill its slots are in `phrases`. Must not know
-//! what a sentence means.
+//! Owns the little language that the grammar's table is written in. Must not know what a sentence means, nor the phrases
+//! that fill its slots (see `phrases`).
 //!
 //! A form is words separated by spaces. `a|b` is either, `many_words` are several in a row, `[a|b]` may be left out,
 //! `{slot}` is filled. Slots: `files` (all the Rust files), `place` (this folder, crates), `where` (in crates; may be left
-//! out: here), `file`, `name` (a file by its look), `text` (in quotes, or one word behind `the text`), `word` (text, or one
-//! word), `unit` (lines, words), `code` (Rust code), `n` (5, five), `step`, `result` (it, the number, the list of files).
+//! out: here), `file` (any name), `name` (a file by its look, or in quotes), `filename` (a file by its look), `text` (in
+//! quotes, or one word behind `the text`), `word` (text, or one word), `unit` (lines, words), `code` (Rust code), `n` (5,
+//! five), `step` (2), `result` (it, the number, the list of files).
 
 use super::phrases::{
     code, file, files, is_quoted, location, looks_like_file, number, place, result, text, unit, words,

@@ -7,124 +7,36 @@ use super::step::{FileSet, Sort, Unit};
 use super::words::Token;
 
 /// Words that are no names: a bare name that is one of them has to stand in quotes.
+#[rustfmt::skip]
 const NO_NAMES: &[&str] = &[
-    "a",
-    "all",
-    "an",
-    "and",
-    "any",
-    "are",
-    "at",
-    "by",
-    "contents",
-    "containing",
-    "count",
-    "directory",
-    "duplicate",
-    "duplicates",
-    "each",
-    "every",
-    "everything",
-    "file",
-    "files",
-    "folder",
-    "folders",
-    "for",
-    "from",
-    "here",
-    "how",
-    "in",
-    "inside",
-    "is",
-    "it",
-    "largest",
-    "lines",
-    "list",
-    "me",
-    "my",
-    "named",
-    "number",
-    "of",
-    "or",
-    "result",
-    "that",
-    "the",
-    "them",
-    "then",
-    "there",
-    "these",
-    "this",
-    "those",
-    "to",
-    "under",
-    "what",
-    "where",
-    "which",
-    "with",
-    "words",
+    "a", "all", "an", "and", "any", "are", "at", "by", "contents", "containing", "count", "directory",
+    "duplicate", "duplicates", "each", "every", "everything", "file", "files", "folder", "folders", "for",
+    "from", "here", "how", "in", "inside", "is", "it", "largest", "lines", "list", "me", "my", "named",
+    "number", "of", "or", "result", "that", "the", "them", "then", "there", "these", "this", "those", "to",
+    "under", "what", "where", "which", "with", "words",
 ];
 
+#[rustfmt::skip]
 const PREPOSITIONS: &[&str] = &[
-    "in",
-    "under",
-    "inside",
-    "within",
-    "below",
-    "beneath",
-    "from",
-    "of",
-    "at",
-    "across",
-    "through",
-    "throughout",
-    "on",
-    "into",
+    "in", "under", "inside", "within", "below", "beneath", "from", "of", "at", "across", "through",
+    "throughout", "on", "into",
 ];
-
 const FOLDER_WORDS: &[&str] = &["folder", "directory", "dir", "path", "subfolder", "subdirectory"];
+#[rustfmt::skip]
 const HERE_WORDS: &[&str] = &[
-    "folder",
-    "directory",
-    "dir",
-    "repo",
-    "repository",
-    "project",
-    "workspace",
-    "place",
-    "codebase",
-    "tree",
+    "folder", "directory", "dir", "repo", "repository", "project", "workspace", "place", "codebase", "tree",
     "checkout",
 ];
 const DETERMINERS: &[&str] = &["all", "the", "of", "every", "each", "any", "my", "single"];
+#[rustfmt::skip]
 const NUMBERS: &[&str] = &[
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
 ];
+#[rustfmt::skip]
 const RESULT_WORDS: &[&str] = &[
-    "result",
-    "results",
-    "number",
-    "numbers",
-    "count",
-    "counts",
-    "total",
-    "output",
-    "answer",
-    "list",
-    "sum",
-    "size",
-    "sizes",
-    "path",
-    "paths",
-    "name",
-    "names",
-    "content",
-    "contents",
-    "findings",
-    "matches",
-    "duplicates",
-    "listing",
-    "figure",
-    "value",
+    "result", "results", "number", "numbers", "count", "counts", "total", "output", "answer", "list", "sum",
+    "size", "sizes", "path", "paths", "name", "names", "content", "contents", "findings", "matches",
+    "duplicates", "listing", "figure", "value",
 ];
 
 /// How many tokens each fitting alternative takes.
@@ -357,19 +269,12 @@ pub(super) fn files(tokens: &[Token]) -> Vec<(usize, FileSet, bool)> {
 
 fn sort_word(tokens: &[Token]) -> Option<(usize, Sort, bool)> {
     let token = at(tokens, 0)?;
+    #[rustfmt::skip]
     let table: [(&[&str], Sort, bool); 4] = [
         (&["files"], Sort::Files, false),
         (&["file"], Sort::Files, true),
-        (
-            &["folders", "directories", "subfolders", "subdirectories", "dirs"],
-            Sort::Folders,
-            false,
-        ),
-        (
-            &["folder", "directory", "subfolder", "subdirectory"],
-            Sort::Folders,
-            true,
-        ),
+        (&["folders", "directories", "subfolders", "subdirectories", "dirs"], Sort::Folders, false),
+        (&["folder", "directory", "subfolder", "subdirectory"], Sort::Folders, true),
     ];
     let found = table.into_iter().find(|(words, _, _)| is_one(token, words));
     found.map(|(_, sort, single)| (1, sort, single))

@@ -11,7 +11,6 @@ mod sse;
 mod transport;
 mod wire;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,10 +34,16 @@ use self::wire::Collected;
 use crate::reader::{self, Shapes};
 use crate::secret::mask;
 
-/// Most changes of dialect or path within one request; every one of them makes the request simpler.
-const MAX_CHANGES: usize = 8;
 /// How much of an unreadable answer goes back to the model, in characters.
 const SHOWN_BACK: usize = 8_000;
+
+/// In which words and to which place a request goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    dialect: Dialect,
+    /// Position among the endpoint's candidates.
+    candidate: usize,
+}
 
 /// One model of one provider.
 pub struct OpenAi {
@@ -46,10 +51,8 @@ pub struct OpenAi {
     timeouts: Timeouts,
     endpoint: Endpoint,
     transport: Arc<dyn Transport>,
-    /// What the server was found to understand.
-    dialect: Mutex<Dialect>,
-    /// Which candidate of the endpoint works.
-    candidate: AtomicUsize,
+    /// What worked last.
+    way: Mutex<Way>,
     shapes: Shapes,
 }
 
@@ -76,51 +79,43 @@ impl OpenAi {
             timeouts,
             endpoint,
             transport,
-            dialect: Mutex::default(),
-            candidate: AtomicUsize::new(0),
+            way: Mutex::default(),
             shapes: Shapes::default(),
         }
     }
 
     /// Where requests go, without anything secret.
     pub fn url(&self) -> String {
-        let candidate = self.endpoint.candidates.get(self.candidate.load(Ordering::Relaxed));
+        let candidate = self.endpoint.candidates.get(self.known_way().candidate);
         candidate.map_or_else(String::new, |url| endpoint::shown(url.as_str()))
     }
 
-    fn dialect(&self) -> Dialect {
-        *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known_way(&self) -> Way {
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends one request until it is answered, refused, or has failed too often.
     async fn send(&self, messages: &[ChatMessage], request: &ModelRequest) -> Result<Collected, ModelError> {
         let mut attempt = 1;
-        let mut changes = 0;
         let mut waits = self.waits();
+        let mut way = self.known_way();
+        let mut first_refusal = None;
         loop {
-            let dialect = self.dialect();
-            let at = self.candidate.load(Ordering::Relaxed);
-            let Some(url) = self.endpoint.candidates.get(at) else {
-                return Err(ModelError::Unreachable {
-                    message: "no endpoint is left to try".to_owned(),
-                });
-            };
-            let limit = request.max_output_tokens;
-            let body = wire::body(&self.config.model, messages, &request.form, limit, dialect).to_string();
-            let target = Target {
-                url,
-                model: &self.config.model,
-                timeouts: self.timeouts,
-            };
-            match exchange(self.transport.as_ref(), &target, body.into_bytes()).await {
-                Ok(collected) => return Ok(collected),
+            let sent = self.exchange(messages, request, way).await;
+            match sent {
+                Ok(collected) => {
+                    // Only what worked is worth remembering.
+                    *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
+                    return Ok(collected);
+                }
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Refused { status, words, error }) => {
-                    changes += 1;
                     let structured = matches!(request.form, AnswerForm::Structured { .. });
-                    if changes > MAX_CHANGES || !self.put_otherwise(status, &words, structured, dialect, at) {
-                        return Err(error);
-                    }
+                    // What was refused first is what the person should hear of.
+                    let error = first_refusal.get_or_insert(error);
+                    way = self
+                        .other_way(way, status, &words, structured)
+                        .ok_or_else(|| error.clone())?;
                 }
                 Err(Failure::Passing { reason, wait, error }) => {
                     let wait = self.next_wait(attempt, wait, waits.next()).ok_or(error)?;
@@ -130,6 +125,33 @@ impl OpenAi {
                 }
             }
         }
+    }
+
+    async fn exchange(&self, messages: &[ChatMessage], request: &ModelRequest, way: Way) -> Result<Collected, Failure> {
+        let Some(url) = self.endpoint.candidates.get(way.candidate) else {
+            return Err(Failure::Final(ModelError::Unreachable {
+                message: "no endpoint is left to try".to_owned(),
+            }));
+        };
+        let target = Target {
+            url,
+            model: &self.config.model,
+            timeouts: self.timeouts,
+        };
+        let limit = request.max_output_tokens;
+        let body = wire::body(&self.config.model, messages, &request.form, limit, way.dialect);
+        exchange(self.transport.as_ref(), &target, body.to_string().into_bytes()).await
+    }
+
+    /// Another way to put a request that was refused: in a simpler dialect, or to another path. There are few of them, and
+    /// none leads back.
+    fn other_way(&self, way: Way, status: u16, words: &str, structured: bool) -> Option<Way> {
+        if let Some(dialect) = way.dialect.simpler(status, words, structured) {
+            return Some(Way { dialect, ..way });
+        }
+        let no_such_path = matches!(status, 404 | 405) && !words.contains(&self.config.model);
+        let candidate = way.candidate + 1;
+        (no_such_path && candidate < self.endpoint.candidates.len()).then_some(Way { candidate, ..way })
     }
 
     fn waits(&self) -> impl Iterator<Item = Duration> + use<> {
@@ -160,20 +182,6 @@ impl OpenAi {
                 reason: self.masked(reason),
             });
         }
-    }
-
-    /// Whether the request can be put otherwise: in a simpler dialect, or to another path. Remembered for the next ones.
-    fn put_otherwise(&self, status: u16, words: &str, structured: bool, dialect: Dialect, at: usize) -> bool {
-        if let Some(simpler) = dialect.simpler(status, words, structured) {
-            *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = simpler;
-            return true;
-        }
-        let no_such_path = matches!(status, 404 | 405) && !words.contains(&self.config.model);
-        if no_such_path && at + 1 < self.endpoint.candidates.len() {
-            self.candidate.store(at + 1, Ordering::Relaxed);
-            return true;
-        }
-        false
     }
 
     async fn structured(&self, request: &ModelRequest, name: &str, schema: &Value) -> Result<Answer, ModelError> {

@@ -475,6 +475,22 @@ async fn other_rejected_fields_are_dropped_and_other_paths_tried() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_did_not_help_is_not_remembered() {
+    let bench = Bench::at(
+        "https://host.example",
+        [
+            says(404, "no such model"),
+            says(404, "page not found"),
+            says(200, document(&json!({"content": "hello"}))),
+        ],
+    );
+    let error = bench.ask(&tools()).await.unwrap_err();
+    assert!(error.to_string().contains("no such model"), "{error}");
+    bench.ask(&tools()).await.unwrap();
+    assert_eq!(bench.asked()[2].0, "/v1/chat/completions");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unreadable_answer_is_asked_for_once_more_naming_the_fault() {
     let bad = says(200, document(&json!({"content": "<think>x</think> {\"role\": 1}"})));
     let good = says(200, document(&json!({"content": "{\"rule\":\"r\"}"})));

@@ -245,7 +245,6 @@ impl Search<'_> {
     }
 
     fn reading(self, value: Value) -> Reading {
-        // What was passed over no longer matters once something fits; the rest is worth knowing.
         Reading {
             value,
             defects: self.defects,

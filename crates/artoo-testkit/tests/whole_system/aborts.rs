@@ -5,7 +5,7 @@ use artoo_protocol::{Message, MessageKind, Millis, Role, TaskId};
 use artoo_testkit::{Person, Scene, Settings, whole};
 use serde_json::json;
 
-use crate::support::{REQUEST, holds, plan, plan_with, say, script, shell, sound, step, task_spec, write};
+use crate::support::{REQUEST, holds, plan, plan_with, say, shell, sound, step, task_spec, write};
 
 /// A run through every part: questions, a correction, a confirmation, a rejected plan, a replan and a merge.
 fn eventful() -> Scene {

@@ -35,7 +35,8 @@ fn the_second_run_of_a_failed_task_differs_because_of_memory() {
     let memory = |prompt: &str| artoo_protocol::prompt::read_section(prompt, "memory").unwrap_or_default();
     assert_eq!(memory(planners[0]), "");
     let known = memory(planners.last().unwrap());
-    assert!(known.contains("failed before") && known.contains("false"), "{known}");
+    assert!(known.contains("MUST NOT: use shell on `false`"), "{known}");
+    assert!(known.contains("take another way"), "{known}");
     let manifest = world.log.iter().rev().find_map(|envelope| match &envelope.payload {
         artoo_protocol::Message::DispatchManifest(manifest) => Some(manifest),
         _ => None,

@@ -98,14 +98,15 @@ fn instructions_in_a_file_do_not_open_the_gate() {
     scene.machine.files.insert("/w/precious.txt".into(), String::new());
     let run = run(scene);
     assert!(run.world.surroundings.machine.files.contains_key("/w/precious.txt"));
-    assert_eq!(run.ran().len(), 1);
+    assert!(run.ran().iter().all(|call| call.contains("cat letter.txt")), "{:?}", run.ran());
+    assert!(run.count(MessageKind::ConfirmationRequest) > 0);
 }
 
 #[test]
 fn always_counts_for_the_exact_action_of_this_task_only() {
     let script = script()
         .structured("plan", plan(&[step(1, "Clean up", &[json!("it is clean")])]))
-        .works("Clean up", vec![shell("rm a.txt"), shell("ls"), shell("rm a.txt"), shell("rm b.txt"), say("clean")])
+        .works("Clean up", vec![shell("rm a.txt"), shell("rm b.txt"), shell("ls"), shell("rm a.txt"), say("clean")])
         .judges(|_| true);
     let mut scene = Scene::scripted(script);
     scene.person = Person { consents: [Consent::Always, Consent::No].into(), ..Person::silent() };

@@ -1,9 +1,9 @@
 //! What the situations are built from: scripts, plans and a run to its rest.
 
 use artoo_protocol::message::{FinalResult, OutcomeSummary, PlanDirective, ReplanRequest, SubTask};
-use artoo_protocol::model::{ModelContent, ModelReply, ModelRequest};
+use artoo_protocol::model::{ModelContent, ModelReply};
 use artoo_protocol::{Message, MessageKind, Millis, Role, TaskId};
-use artoo_testkit::scripted::{self, form_name, reply, tool_results, user_text};
+use artoo_testkit::scripted::{form_name, reply, tool_results, user_text};
 use artoo_testkit::{Scene, Scripted, Settings, World, structured, text_reply, tool_reply, whole};
 use serde_json::{Value, json};
 
@@ -171,10 +171,6 @@ pub fn diligent(script: Scripted) -> Scripted {
 /// The plan that most situations begin with: one subtask, one file.
 pub fn one_file() -> Value {
     plan(&[step(1, "Count the Rust files into number.txt", &[exists("number.txt"), holds("number.txt", "42")])])
-}
-
-pub fn criteria(request: &ModelRequest) -> Vec<String> {
-    scripted::criteria(request)
 }
 
 pub fn value(value: Value) -> ModelReply {

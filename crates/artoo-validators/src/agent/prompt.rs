@@ -14,6 +14,9 @@ const LAWS: &str = include_str!("../../prompts/laws.md");
 /// Characters of all tool calls together.
 const CALLS_BUDGET: usize = 24_000;
 
+/// Characters of what the executor was given: criteria speak of limits, formats and outputs of earlier steps in it.
+const CONTEXT_BUDGET: usize = 6_000;
+
 /// Characters of the executor's own words.
 const CLAIM_BUDGET: usize = 4_000;
 
@@ -63,6 +66,7 @@ pub(super) fn request(
     };
     let user = [
         section("subtask", &head_tail(&subtask.intent, 2_000)),
+        section("context", &head_tail(&subtask.context, CONTEXT_BUDGET)),
         section("claim", &claim),
         section("tool_calls", &calls),
         section("verifiable", &verdicts::verifiable_numbers(asked)),

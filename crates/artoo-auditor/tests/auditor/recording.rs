@@ -1,0 +1,204 @@
+//! The log of a process: restart, torn records, slow and full disks, secrets, statistics.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use artoo_auditor::{Gap, LogError, Observed, REPORT_PERIOD, Recorder, Redact, read_stats, report_of_log, verify};
+use artoo_protocol::Role;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::build::{Wire, at, input, result};
+
+pub fn plain() -> Redact {
+    Arc::new(|_: &mut Value| {})
+}
+
+/// One process that sees `tasks` tasks of two messages each.
+pub fn run(folder: &Path, tasks: u32) {
+    let first = u32::try_from(read_stats(folder).totals.tasks).unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder, at(0), REPORT_PERIOD, plain()).unwrap();
+    for n in first..first + tasks {
+        let _ = recorder.observe(at(i64::from(n)), wire.send(Role::User, n, input(n, "count the files")));
+        let _ = recorder.observe(at(i64::from(n)), wire.send(Role::R7, n, result(n, 0.0)));
+    }
+    let report = recorder.finish(at(i64::from(tasks))).unwrap().unwrap();
+    assert_eq!(
+        (report.trigger.as_str(), report.tasks_observed),
+        ("exit", u64::from(tasks))
+    );
+}
+
+fn records(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("audit.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn chain_and_totals_continue_after_a_restart() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(verify(folder.path()).unwrap().records, 0, "nothing was written yet");
+    run(folder.path(), 3);
+    run(folder.path(), 2);
+    let verified = verify(folder.path()).unwrap();
+    assert_eq!((verified.records, verified.notes, verified.behind_head), (10, 0, 0));
+    let records = records(folder.path());
+    assert_eq!(records[9]["n"], 10);
+    assert_eq!(records[6]["prev"], records[5]["hash"]);
+    assert_eq!(records[9]["envelope"]["payload"]["type"], "FinalResult");
+    let stats = read_stats(folder.path());
+    assert_eq!((stats.totals.tasks, stats.totals.ended), (5, 5));
+    assert_eq!(stats.last_report.unwrap().tasks_total, 5);
+    let report = report_of_log(folder.path(), at(9)).unwrap();
+    assert_eq!(
+        (report.tasks_observed, report.tasks_total, report.anomalies.len()),
+        (5, 5, 0)
+    );
+    assert_eq!(report.window_start, at(0));
+}
+
+#[test]
+fn a_torn_last_record_is_set_aside_and_noted() {
+    let folder = TempDir::new().unwrap();
+    run(folder.path(), 2);
+    let path = folder.path().join("audit.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"{\"hash\":\"12");
+    fs::write(&path, bytes).unwrap();
+    let verified = verify(folder.path()).unwrap();
+    assert_eq!(
+        (verified.records, verified.unfinished_bytes),
+        (4, 11),
+        "a crash is no tampering"
+    );
+    run(folder.path(), 1);
+    let verified = verify(folder.path()).unwrap();
+    assert_eq!((verified.records, verified.notes), (7, 1));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("audit.torn")).unwrap(),
+        "{\"hash\":\"12\n"
+    );
+    assert_eq!(
+        records(folder.path())[4]["note"],
+        "a torn last record of 11 bytes was set aside in audit.torn"
+    );
+}
+
+#[test]
+fn a_record_longer_than_any_buffer_is_continued() {
+    let folder = TempDir::new().unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "short")));
+    let _ = recorder.observe(at(0), wire.send(Role::User, 2, input(2, &"x".repeat(3 << 20))));
+    recorder.finish(at(1)).unwrap();
+    run(folder.path(), 1);
+    assert_eq!(verify(folder.path()).unwrap().records, 4);
+}
+
+#[test]
+fn a_slow_disk_never_delays_whoever_feeds_it() {
+    let folder = TempDir::new().unwrap();
+    let disk = Arc::new(Mutex::new(()));
+    let held = disk.lock().unwrap();
+    let slow = Arc::clone(&disk);
+    let redact: Redact = Arc::new(move |_: &mut Value| drop(slow.lock()));
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::with_queue(folder.path(), at(0), REPORT_PERIOD, redact, 4).unwrap();
+    for _ in 0..100 {
+        // Returns although nothing can be written.
+        let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "x")));
+    }
+    let _ = recorder.observe(
+        at(0),
+        Observed::Gap(Gap {
+            from_seq: 101,
+            to_seq: 110,
+            count: 10,
+        }),
+    );
+    drop(held);
+    recorder.finish(at(1)).unwrap();
+
+    let verified = verify(folder.path()).unwrap();
+    assert_eq!(verified.gaps, 1);
+    let records = records(folder.path());
+    let written = records.iter().filter(|record| !record["envelope"].is_null()).count();
+    let missed = records.last().unwrap()["gap"]["count"].as_u64().unwrap();
+    assert_eq!(
+        u64::try_from(written).unwrap() + missed,
+        110,
+        "everything is there or counted as missing"
+    );
+    assert_eq!(records.last().unwrap()["gap"]["to_seq"], 110);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_at_the_end_and_stops_nobody() {
+    let folder = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.jsonl")).unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    for _ in 0..10 {
+        assert!(
+            recorder
+                .observe(at(0), wire.send(Role::User, 1, input(1, "x")))
+                .is_none()
+        );
+    }
+    assert!(recorder.report(at(1)).is_some());
+    let error = recorder.finish(at(1)).unwrap_err();
+    assert!(matches!(error, LogError::Io { .. }), "{error}");
+    assert_eq!(
+        read_stats(folder.path()).totals.tasks,
+        10,
+        "the totals are kept all the same"
+    );
+}
+
+#[test]
+fn secrets_are_masked_before_they_are_written() {
+    let folder = TempDir::new().unwrap();
+    let redact: Redact = Arc::new(|value: &mut Value| {
+        if let Some(text) = value.pointer_mut("/payload/text") {
+            *text = text
+                .as_str()
+                .unwrap_or_default()
+                .replace("sk-secret", "[masked]")
+                .into();
+        }
+    });
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, redact).unwrap();
+    let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "use sk-secret")));
+    recorder.finish(at(1)).unwrap();
+    let text = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    assert!(text.contains("use [masked]") && !text.contains("sk-secret"), "{text}");
+    verify(folder.path()).unwrap();
+}
+
+#[test]
+fn totals_survive_a_process_that_is_killed() {
+    let folder = TempDir::new().unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "x")));
+    let _ = recorder.observe(at(0), wire.send(Role::R7, 1, result(1, 0.0)));
+    // Killed: nobody says goodbye. What was queued is written by then; the exit report is missing.
+    let before = recorder.finish(at(1)).unwrap();
+    assert!(before.is_some());
+    fs::write(folder.path().join("audit_stats.json"), "{broken").unwrap();
+    assert_eq!(
+        read_stats(folder.path()).totals.tasks,
+        0,
+        "a foreign file counts from zero"
+    );
+    assert_eq!(
+        report_of_log(folder.path(), at(2)).unwrap().tasks_total,
+        1,
+        "and the log still knows"
+    );
+}
