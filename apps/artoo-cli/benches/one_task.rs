@@ -3,7 +3,13 @@
 //! `cargo bench -p artoo-cli --bench one_task` prints, over a number of runs, the median and the extremes of: process start to
 //! first model request, process start to exit, peak resident memory, and the number of model requests. The data folder lies on
 //! `/dev/shm` where there is one, so that waiting for a disk to sync is left out.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::indexing_slicing, missing_docs, reason = "a measuring program")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a measuring program"
+)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,10 +22,16 @@ fn answer(body: &Value) -> Response {
     let criterion = json!({"criterion": "bench.txt holds 42", "mode": "verifiable",
         "check": {"kind": "file_contains", "path": "bench.txt", "pattern": "^42$"}});
     let content = match asked_for(body) {
-        "task_spec" => json!({"slug": "write_number", "intent": "write 42 into bench.txt", "scope": null, "deadline": null, "clarify": [], "direct_answer": null}),
-        "plan" => json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "create the file bench.txt with the text 42", "context": "",
-            "success_criteria": [criterion], "tools": ["write_file"]}]}),
-        _ if results_in(body) == 0 => return Response::ToolCall("write_file", json!({"path": "bench.txt", "content": "42"})),
+        "task_spec" => {
+            json!({"slug": "write_number", "intent": "write 42 into bench.txt", "scope": null, "deadline": null, "clarify": [], "direct_answer": null})
+        }
+        "plan" => {
+            json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "create the file bench.txt with the text 42", "context": "",
+            "success_criteria": [criterion], "tools": ["write_file"]}]})
+        }
+        _ if results_in(body) == 0 => {
+            return Response::ToolCall("write_file", json!({"path": "bench.txt", "content": "42"}));
+        }
         _ => return Response::Content("bench.txt holds 42".into()),
     };
     Response::Content(content.to_string())
@@ -55,7 +67,10 @@ fn one(server: &Server, folder: &Path) -> Run {
             break status;
         }
         let text = std::fs::read_to_string(&status_file).unwrap_or_default();
-        let peak = text.lines().find_map(|l| l.strip_prefix("VmHWM:")).and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
+        let peak = text
+            .lines()
+            .find_map(|l| l.strip_prefix("VmHWM:"))
+            .and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
         peak_kib = peak_kib.max(peak.unwrap_or(0));
         std::thread::sleep(Duration::from_micros(100));
     };
@@ -63,7 +78,12 @@ fn one(server: &Server, folder: &Path) -> Run {
     assert!(status.success(), "the task did not succeed: {status}");
     let seen = server.seen();
     let mine = &seen[before..];
-    Run { first_request: mine[0].at.duration_since(wall).unwrap_or_default(), whole, peak_kib, requests: mine.len() }
+    Run {
+        first_request: mine[0].at.duration_since(wall).unwrap_or_default(),
+        whole,
+        peak_kib,
+        requests: mine.len(),
+    }
 }
 
 fn spread<T: Ord + Copy>(mut values: Vec<T>) -> (T, T, T) {
@@ -73,7 +93,11 @@ fn spread<T: Ord + Copy>(mut values: Vec<T>) -> (T, T, T) {
 
 fn main() {
     let server = Server::start(answer).unwrap();
-    let base = if Path::new("/dev/shm").is_dir() { Path::new("/dev/shm").to_owned() } else { std::env::temp_dir() };
+    let base = if Path::new("/dev/shm").is_dir() {
+        Path::new("/dev/shm").to_owned()
+    } else {
+        std::env::temp_dir()
+    };
     let folder = base.join(format!("artoo-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let _warm_up = one(&server, &folder);
@@ -84,7 +108,7 @@ fn main() {
     let (low, median, high) = spread(runs.iter().map(|r| r.whole).collect());
     println!("process start to exit:                median {median:.1?} (min {low:.1?}, max {high:.1?})");
     let (low, median, high) = spread(runs.iter().map(|r| r.peak_kib).collect());
-    println!("peak resident memory:                 median {} KiB (min {low}, max {high})", median);
+    println!("peak resident memory:                 median {median} KiB (min {low}, max {high})");
     let (low, median, high) = spread(runs.iter().map(|r| r.requests).collect());
     println!("model requests:                       median {median} (min {low}, max {high})");
 }

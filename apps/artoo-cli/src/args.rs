@@ -47,7 +47,7 @@ pub struct Options {
     /// Ends the task when it has used so many tokens
     #[arg(long, global = true, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Ends the task when it has cost so much
+    /// Ends the task when it has cost so much, by the `[prices]` of config.toml
     #[arg(long, global = true, value_name = "AMOUNT")]
     pub max_cost: Option<f64>,
     /// Ends the task after so much time, waiting for you left out: `90s`, `5m` [default: 5m]
@@ -239,7 +239,10 @@ mod tests {
     use super::*;
 
     fn words(text: &[&str]) -> Vec<OsString> {
-        std::iter::once("artoo").chain(text.iter().copied()).map(OsString::from).collect()
+        std::iter::once("artoo")
+            .chain(text.iter().copied())
+            .map(OsString::from)
+            .collect()
     }
 
     fn task(text: &[&str]) -> Option<String> {
@@ -277,11 +280,22 @@ mod tests {
 
     fn describe(page: &mut String, command: &mut clap::Command, path: &str) {
         use std::fmt::Write as _;
-        let help = command.clone().disable_help_subcommand(true).term_width(100).render_help().to_string();
+        let help = command
+            .clone()
+            .disable_help_subcommand(true)
+            .term_width(100)
+            .render_help()
+            .to_string();
         write!(page, "\n## {path}\n\n```text\n{}\n```\n", help.trim_end()).unwrap();
-        for sub in command.clone().get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+        for sub in command
+            .clone()
+            .get_subcommands_mut()
+            .filter(|sub| sub.get_name() != "help")
+        {
             // Global options stand on the first page once; repeating them on every page would hide what is particular.
-            let mut own = sub.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+            let mut own = sub
+                .clone()
+                .mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
             let path = format!("{path} {}", sub.get_name());
             own = own.bin_name(path.clone());
             describe(page, &mut own, &path);
@@ -299,6 +313,9 @@ mod tests {
             std::fs::write(path, &page).unwrap();
         }
         let stored = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(stored == page, "docs/cli.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-cli");
+        assert!(
+            stored == page,
+            "docs/cli.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-cli"
+        );
     }
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use artoo_auditor::{Gap, Observed, REPORT_PERIOD, Recorder, Redact};
 use artoo_bus::journal::Redactor;
 use artoo_bus::{Hub, Tap, TapItem};
+use artoo_protocol::Role;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Bus;
-use artoo_protocol::text::printable;
-use artoo_protocol::Role;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -34,8 +33,10 @@ impl Auditing {
     /// [`Failure`] when the log cannot be opened: artoo does not work unobserved.
     pub fn start(data: &Path, hub: &Hub, redactor: Redactor) -> Result<Self, Failure> {
         let redact: Redact = Arc::new(move |value| redactor.value(value));
-        let recorder = Recorder::start(data, hub.now(), REPORT_PERIOD, redact)
-            .map_err(|e| Failure::usage(format!("the audit log cannot be written: {e}")).hint("artoo audit verify says more; or use another --data-dir"))?;
+        let recorder = Recorder::start(data, hub.now(), REPORT_PERIOD, redact).map_err(|e| {
+            Failure::usage(format!("the audit log cannot be written: {e}"))
+                .hint("artoo audit verify says more; or use another --data-dir")
+        })?;
         // What is addressed to the auditor comes through the tap as well.
         drop(hub.inbox(Role::R6));
         let tap = hub.tap("auditor", TAP);
@@ -73,7 +74,7 @@ async fn watch(mut recorder: Recorder, mut tap: Tap, hub: Hub, mut finished: one
     // Waits for the disk.
     match tokio::task::spawn_blocking(move || recorder.finish(now)).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => output::note(&printable(&format!("artoo: the audit log is not complete: {error}"))),
+        Ok(Err(error)) => output::note(&format!("artoo: the audit log is not complete: {error}")),
         Err(error) => output::note(&format!("artoo: the auditor broke: {error}")),
     }
 }
@@ -88,6 +89,10 @@ fn publish(hub: &Hub, report: Option<AuditReport>) {
 fn observed(item: TapItem) -> Observed {
     match item {
         TapItem::Envelope(envelope) => Observed::Envelope(envelope),
-        TapItem::Gap(gap) => Observed::Gap(Gap { from_seq: gap.from_seq, to_seq: gap.to_seq, count: gap.count }),
+        TapItem::Gap(gap) => Observed::Gap(Gap {
+            from_seq: gap.from_seq,
+            to_seq: gap.to_seq,
+            count: gap.count,
+        }),
     }
 }

@@ -31,7 +31,11 @@ impl DataFolder {
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = (&mut lock).take(200).read_to_string(&mut holder);
-                let holder = if holder.trim().is_empty() { "another artoo".to_owned() } else { holder.trim().to_owned() };
+                let holder = if holder.trim().is_empty() {
+                    "another artoo".to_owned()
+                } else {
+                    holder.trim().to_owned()
+                };
                 return Err(Failure::usage(format!("the data folder {} is in use by {holder}", path.display()))
                     .hint("wait until it has finished, or use another folder with --data-dir; commands that only read work meanwhile"));
             }
@@ -42,7 +46,10 @@ impl DataFolder {
             .and_then(|()| lock.rewind())
             .and_then(|()| lock.write_all(note.as_bytes()))
             .map_err(|e| unwritable(path, &e))?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// Where it is.
@@ -78,7 +85,11 @@ mod tests {
         let first = DataFolder::open(&folder.path().join("a/b"), now).unwrap();
         let failure = DataFolder::open(first.path(), now).unwrap_err();
         assert_eq!(failure.code, 2);
-        assert!(failure.message.contains(&format!("process {}", std::process::id())), "{}", failure.message);
+        assert!(
+            failure.message.contains(&format!("process {}", std::process::id())),
+            "{}",
+            failure.message
+        );
         let path = first.path().to_owned();
         drop(first);
         assert!(DataFolder::open(&path, now).is_ok());

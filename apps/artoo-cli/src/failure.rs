@@ -17,12 +17,20 @@ pub struct Failure {
 impl Failure {
     /// Usage or configuration: exit 2.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 2 }
+        Self {
+            message: message.into(),
+            hint: None,
+            code: 2,
+        }
     }
 
     /// A check found a difference, or a command could not do its work: exit 1.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 1 }
+        Self {
+            message: message.into(),
+            hint: None,
+            code: 1,
+        }
     }
 
     /// The same with a remedy.

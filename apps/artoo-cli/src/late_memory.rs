@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use artoo_memory::Memory;
 use artoo_memory::kv::LevelSettings;
-use artoo_protocol::ports::{Clock, MemoryError, MemoryService};
-use artoo_protocol::text::printable;
 use artoo_protocol::message::{Lesson, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
+use artoo_protocol::ports::{Clock, MemoryError, MemoryService};
 use artoo_protocol::{MegramId, Timestamp};
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -31,18 +30,20 @@ impl LateMemory {
         let (sender, opened) = watch::channel(None);
         let early = Arc::new(Mutex::new(Vec::new()));
         let (folder, kept) = (data.join("memory.leveldb"), Arc::clone(&early));
-        let spawned = std::thread::Builder::new().name("artoo-memory-open".into()).spawn(move || {
-            let warn = Arc::new(|text: &str| output::note(&format!("artoo: memory: {}", printable(text))));
-            let result = Memory::open(&folder, LevelSettings::default(), clock, warn).map(Arc::new);
-            let result = result.map_err(|e| MemoryError { message: e.to_string() });
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            match &result {
-                Ok(memory) => kept.drain(..).for_each(|megram| memory.write(megram)),
-                Err(error) => output::note(&format!("artoo: {error}; this task goes on without memory")),
-            }
-            // Still under the lock: a write now either finds the memory or was drained above.
-            sender.send_replace(Some(result));
-        });
+        let spawned = std::thread::Builder::new()
+            .name("artoo-memory-open".into())
+            .spawn(move || {
+                let warn = Arc::new(|text: &str| output::note(&format!("artoo: memory: {text}")));
+                let result = Memory::open(&folder, LevelSettings::default(), clock, warn).map(Arc::new);
+                let result = result.map_err(|e| MemoryError { message: e.to_string() });
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                match &result {
+                    Ok(memory) => kept.drain(..).for_each(|megram| memory.write(megram)),
+                    Err(error) => output::note(&format!("artoo: {error}; this task goes on without memory")),
+                }
+                // Still under the lock: a write now either finds the memory or was drained above.
+                sender.send_replace(Some(result));
+            });
         if let Err(error) = spawned {
             output::note(&format!("artoo: memory cannot be opened: {error}"));
         }
@@ -51,8 +52,14 @@ impl LateMemory {
 
     async fn memory(&self) -> Result<Arc<Memory>, MemoryError> {
         let mut opened = self.opened.clone();
-        let ready = opened.wait_for(Option::is_some).await.map_err(|_| MemoryError { message: "the store was never opened".into() })?;
-        ready.as_ref().cloned().unwrap_or_else(|| Err(MemoryError { message: "the store was never opened".into() }))
+        let ready = opened.wait_for(Option::is_some).await.map_err(|_| MemoryError {
+            message: "the store was never opened".into(),
+        })?;
+        ready.as_ref().cloned().unwrap_or_else(|| {
+            Err(MemoryError {
+                message: "the store was never opened".into(),
+            })
+        })
     }
 }
 

@@ -44,7 +44,9 @@ fn main() -> ExitCode {
         failure.code
     });
     if let Some(error) = output::lost() {
-        output::note(&format!("artoo: the result could not be written to standard output: {error}"));
+        output::note(&format!(
+            "artoo: the result could not be written to standard output: {error}"
+        ));
         code = code.max(1);
     }
     // Not by returning: a thread that still waits for the person's keyboard would hold the process.
@@ -70,12 +72,18 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }
         None if std::io::stdin().is_terminal() => asynchronously(repl::run(&options, &env, shown(&options))),
         None => one_shot(&options, &env, &read_task()?, shown(&options)),
-        Some(Command::Tasks(command)) => commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0),
-        Some(Command::Ggs(command)) => commands::ggs::run(&command).map(|()| 0),
-        Some(Command::Memory(command)) => {
-            asynchronously(async { commands::memory::run(&command, &settings::data_dir(&options, &env)?).await.map(|()| 0) })
+        Some(Command::Tasks(command)) => {
+            commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
-        Some(Command::Audit(command)) => commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0),
+        Some(Command::Ggs(command)) => commands::ggs::run(&command).map(|()| 0),
+        Some(Command::Memory(command)) => asynchronously(async {
+            commands::memory::run(&command, &settings::data_dir(&options, &env)?)
+                .await
+                .map(|()| 0)
+        }),
+        Some(Command::Audit(command)) => {
+            commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
+        }
         Some(Command::Doctor { json }) => asynchronously(commands::doctor::run(&options, &env, json)),
     }
 }
@@ -102,7 +110,9 @@ fn asynchronously<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
 fn read_task() -> Result<String, Failure> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
-        return Err(Failure::usage("there is no task").hint("say what to do, such as: artoo \"count the files in src\""));
+        return Err(
+            Failure::usage("there is no task").hint("say what to do, such as: artoo \"count the files in src\"")
+        );
     }
     let mut bytes = Vec::new();
     let limit = session::TEXT_MAX as u64 + 1;
@@ -134,7 +144,10 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
 
 fn notices(settings: &Settings, show: Show) {
     if show != Show::Nothing {
-        settings.notices.iter().for_each(|notice| output::note(&format!("artoo: {notice}")));
+        settings
+            .notices
+            .iter()
+            .for_each(|notice| output::note(&format!("artoo: {notice}")));
     }
 }
 
@@ -142,7 +155,11 @@ fn notices(settings: &Settings, show: Show) {
 fn present(settings: &Settings, result: &FinalResult, show: Show) {
     let text = progress::result_text(&result.output);
     if show != Show::Json && result.directive != Ending::Abandon && !text.is_empty() {
-        output::result(&if std::io::stdout().is_terminal() { printable(&text) } else { text });
+        output::result(&if std::io::stdout().is_terminal() {
+            printable(&text)
+        } else {
+            text
+        });
     }
     if show == Show::Nothing && result.directive == Ending::Accept {
         return;

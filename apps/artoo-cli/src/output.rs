@@ -16,7 +16,10 @@ static FAILED: Mutex<Option<std::io::Error>> = Mutex::new(None);
 pub fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
-        FAILED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        FAILED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
     }
 }
 
@@ -43,7 +46,10 @@ pub fn is_broken() -> bool {
 /// Why a result did not arrive; a reader that left on its own accord, as `head` does, wanted no more.
 pub fn lost() -> Option<String> {
     let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-    failed.as_ref().filter(|error| error.kind() != ErrorKind::BrokenPipe).map(ToString::to_string)
+    failed
+        .as_ref()
+        .filter(|error| error.kind() != ErrorKind::BrokenPipe)
+        .map(ToString::to_string)
 }
 
 /// JSON leaves some control characters as they are; they can only stand inside strings, where they can be escaped.

@@ -3,7 +3,10 @@
 //! Owns wording only. Everything shown comes from envelopes and may hold hostile text, so control characters are disarmed.
 
 use artoo_protocol::Envelope;
-use artoo_protocol::message::{Consent, Ending, ExecutionStatus, FinalResult, Message, OutcomeStatus, Verdict};
+use artoo_protocol::message::{
+    Consent, Ending, ExecutionResult, ExecutionStatus, FinalResult, Message, OutcomeStatus, PlanDirective,
+    SubTaskOutcome, Verdict,
+};
 use artoo_protocol::text::{one_line, printable};
 use serde_json::Value;
 
@@ -11,51 +14,42 @@ const WIDTH: usize = 110;
 
 /// The line for one message, if it deserves one.
 pub fn line(envelope: &Envelope) -> Option<String> {
-    let text = match &envelope.payload {
-        Message::TaskSpec(spec) => format!("task      {} — {}", spec.task_id, spec.intent),
+    let (what, text) = match &envelope.payload {
+        Message::TaskSpec(spec) => ("task", format!("{} — {}", spec.task_id, spec.intent)),
         Message::DispatchManifest(manifest) => {
-            let memories = if manifest.rules_used.is_empty() { String::new() } else { format!(", {} memories used", manifest.rules_used.len()) };
-            format!("plan {}    {} subtask(s), {} task criteria{memories}", manifest.round, manifest.subtasks.len(), manifest.task_criteria.len())
-        }
-        Message::SubTask(subtask) => format!("start     [{}] {}", subtask.sequence, subtask.intent),
-        Message::ExecutionResult(result) => {
-            let status = match result.status {
-                ExecutionStatus::Completed => "completed",
-                ExecutionStatus::Uncertain => "uncertain",
-                ExecutionStatus::Failed => "failed",
+            let memories = if manifest.rules_used.is_empty() {
+                String::new()
+            } else {
+                format!(", {} memories used", manifest.rules_used.len())
             };
-            let reason = result.reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
-            format!("attempt {} {status}, {} tool call(s){reason}", result.attempt, result.tool_calls.len())
+            let (subtasks, criteria) = (manifest.subtasks.len(), manifest.task_criteria.len());
+            (
+                "plan",
+                format!(
+                    "{}: {subtasks} subtask(s), {criteria} task criteria{memories}",
+                    manifest.round
+                ),
+            )
         }
-        Message::CorrectionSignal(signal) => format!("correct   {} — {}", signal.failed_criterion, signal.what_was_wrong),
-        Message::SubTaskOutcome(outcome) => {
-            let passed = outcome.criteria_verdicts.iter().filter(|v| v.verdict == Verdict::Pass).count();
-            let status = match outcome.status {
-                OutcomeStatus::Matched => "matched",
-                OutcomeStatus::Failed => "failed",
-                OutcomeStatus::NotRun => "not run",
-            };
-            let reason = outcome.failure_reason.as_deref().map(|r| format!(" — {r}")).unwrap_or_default();
-            format!("{status:<9} {} ({passed} of {} criteria){reason}", outcome.intent, outcome.criteria_verdicts.len())
-        }
-        Message::ReplanRequest(request) => format!("gap       {}", request.gap_summary),
-        Message::PlanDirective(directive) => format!(
-            "{}→{}  D={:.2} P={:.2} Ω={:.2} ∇L={:+.2} — {}",
-            directive.prev_directive.name(),
-            directive.directive.name(),
-            directive.loss.d.get(),
-            directive.loss.p.get(),
-            directive.loss.omega.get(),
-            directive.grad_l.get(),
-            directive.rationale
+        Message::SubTask(subtask) => ("start", format!("[{}] {}", subtask.sequence, subtask.intent)),
+        Message::ExecutionResult(result) => ("attempt", attempt(result)),
+        Message::CorrectionSignal(signal) => (
+            "correct",
+            format!("{} — {}", signal.failed_criterion, signal.what_was_wrong),
         ),
+        Message::SubTaskOutcome(outcome) => outcome_of(outcome),
+        Message::ReplanRequest(request) => ("gap", request.gap_summary.clone()),
+        Message::PlanDirective(directive) => ("direct", direction(directive)),
         Message::ConfirmationAnswer(answer) => match answer.consent {
-            Consent::Nobody => "law 1     nobody is there to be asked: refused".to_owned(),
-            Consent::No => "law 1     refused by you".to_owned(),
+            Consent::Nobody => ("law 1", "nobody is there to be asked: refused".to_owned()),
+            Consent::No => ("law 1", "refused by you".to_owned()),
             Consent::Yes | Consent::Always => return None,
         },
-        Message::BudgetReached(budget) => format!("budget    {:?}: {} of {}", budget.budget, budget.used, budget.limit),
-        Message::PlanningFailed(failed) => format!("no plan   {}", failed.reason),
+        Message::BudgetReached(budget) => (
+            "budget",
+            format!("{:?}: {} of {}", budget.budget, budget.used, budget.limit),
+        ),
+        Message::PlanningFailed(failed) => ("no plan", failed.reason.clone()),
         Message::UserInput(_)
         | Message::ClarificationRequest(_)
         | Message::ClarificationAnswer(_)
@@ -72,13 +66,63 @@ pub fn line(envelope: &Envelope) -> Option<String> {
         | Message::AuditQuery(_)
         | Message::AuditReport(_) => return None,
     };
-    Some(one_line(&text, WIDTH))
+    // The words in front stand in a column; everything behind them may be hostile.
+    Some(format!("{what:<9} {}", one_line(&text, WIDTH)))
+}
+
+fn attempt(result: &ExecutionResult) -> String {
+    let status = match result.status {
+        ExecutionStatus::Completed => "completed",
+        ExecutionStatus::Uncertain => "uncertain",
+        ExecutionStatus::Failed => "failed",
+    };
+    let reason = reason(": ", result.reason.as_deref());
+    format!(
+        "{} {status}, {} tool call(s){reason}",
+        result.attempt,
+        result.tool_calls.len()
+    )
+}
+
+fn outcome_of(outcome: &SubTaskOutcome) -> (&'static str, String) {
+    let status = match outcome.status {
+        OutcomeStatus::Matched => "matched",
+        OutcomeStatus::Failed => "failed",
+        OutcomeStatus::NotRun => "not run",
+    };
+    let verdicts = &outcome.criteria_verdicts;
+    let passed = verdicts.iter().filter(|v| v.verdict == Verdict::Pass).count();
+    let reason = reason(" — ", outcome.failure_reason.as_deref());
+    (
+        status,
+        format!("{} ({passed} of {} criteria){reason}", outcome.intent, verdicts.len()),
+    )
+}
+
+fn reason(joint: &str, text: Option<&str>) -> String {
+    text.map(|text| format!("{joint}{text}")).unwrap_or_default()
+}
+
+fn direction(directive: &PlanDirective) -> String {
+    format!(
+        "{}→{}, D={:.2} P={:.2} Ω={:.2} ∇L={:+.2} — {}",
+        directive.prev_directive.name(),
+        directive.directive.name(),
+        directive.loss.d.get(),
+        directive.loss.p.get(),
+        directive.loss.omega.get(),
+        directive.grad_l.get(),
+        directive.rationale
+    )
 }
 
 /// One line per message, whatever it is, for `--verbose`.
 pub fn verbose_line(envelope: &Envelope) -> String {
     let payload = serde_json::to_string(&envelope.payload).unwrap_or_default();
-    one_line(&format!("#{} {}→{} {payload}", envelope.seq, envelope.from, envelope.to), 4 * WIDTH)
+    one_line(
+        &format!("#{} {}→{} {payload}", envelope.seq, envelope.from, envelope.to),
+        4 * WIDTH,
+    )
 }
 
 /// The result as it goes to standard output: text as it is, everything else as JSON.
@@ -100,7 +144,12 @@ pub fn ending(result: &FinalResult, costs: &str) -> String {
     if result.directive != Ending::Abandon {
         lines.extend(result.unmet.iter().map(|criterion| format!("not met: {criterion}")));
     }
-    lines.extend(result.unverified.iter().map(|criterion| format!("not verified by evidence: {criterion}")));
+    lines.extend(
+        result
+            .unverified
+            .iter()
+            .map(|criterion| format!("not verified by evidence: {criterion}")),
+    );
     if !costs.is_empty() {
         lines.push(costs.to_owned());
     }
@@ -108,5 +157,8 @@ pub fn ending(result: &FinalResult, costs: &str) -> String {
 }
 
 fn cause(result: &FinalResult) -> String {
-    serde_json::to_value(result.cause).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(result.cause)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

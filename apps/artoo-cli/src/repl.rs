@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rustyline::error::ReadlineError;
+use artoo_protocol::message::Cause;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustyline::error::{ReadlineError, Signal};
+use rustyline::{Behavior, Config, DefaultEditor, Editor};
 
 use crate::args::{MemoryCommand, Options, TasksCommand};
 use crate::commands;
@@ -12,12 +15,12 @@ use crate::settings::{self, Environment, Settings};
 use crate::signals::Signals;
 use crate::system::System;
 use crate::terminal::Terminal;
-use crate::{notices, output, present};
+use crate::{complain, notices, output, present};
 
 const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
 /tasks   what ran            /memory  what memory holds
 /audit   what the auditor saw   /model   which model answers
-/help    this                /quit    leave (or Ctrl+D, or Ctrl+C at the empty prompt)
+/help    this                /quit    leave (or Ctrl+D, or Ctrl+C twice)
 Ctrl+C while a task runs stops the task only.";
 
 /// Runs it until the person leaves.
@@ -30,51 +33,87 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     let mut signals = Signals::listen()?;
     let system = System::start(&settings, env, false)?;
     let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
+    let screen = tcgetattr(std::io::stdin()).ok();
+    output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
+    let left = converse(&settings, &mut session, &mut signals, show).await;
+    if let Some(screen) = screen {
+        // A signal may have come while the line editor had the terminal in its own mode.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &screen);
+    }
+    session.close().await;
+    left.map(|()| 0)
+}
+
+async fn converse(
+    settings: &Settings,
+    session: &mut Session,
+    signals: &mut Signals,
+    show: Show,
+) -> Result<(), Failure> {
+    let unreadable = |error: ReadlineError| Failure::failed(format!("the terminal cannot be read: {error}"));
     let history = settings.data_dir.join("history");
-    let mut editor = rustyline::DefaultEditor::new().map_err(|e| Failure::failed(e.to_string()))?;
+    // On the terminal itself, so that standard output holds results alone.
+    let config = Config::builder().behavior(Behavior::PreferTerm).build();
+    let mut editor = Editor::with_config(config).map_err(unreadable)?;
     // No history yet is no error.
     let _ = editor.load_history(&history);
-    output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
+    // Whether Ctrl+C was the last thing that happened.
+    let mut interrupted = false;
     loop {
-        let (returned, line) = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let line = read(&mut editor);
             (editor, line)
-        })
-        .await
-        .map_err(|e| Failure::failed(e.to_string()))?;
+        });
+        let (returned, line) = tokio::select! {
+            read = reading => read.map_err(|e| Failure::failed(e.to_string()))?,
+            why = signals.leave() => {
+                output::note(&format!("\nartoo: {why}"));
+                return Ok(());
+            }
+        };
         editor = returned;
         let text = match line {
             Ok(text) => text,
-            Err(ReadlineError::Interrupted | ReadlineError::Eof) => break,
-            Err(error) => {
-                session.close().await;
-                return Err(Failure::failed(format!("the terminal cannot be read: {error}")));
+            Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt)) if !interrupted => {
+                output::note("(Ctrl+C once more, or Ctrl+D, leaves)");
+                interrupted = true;
+                continue;
             }
+            Err(ReadlineError::Signal(Signal::Resize)) => continue,
+            Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt) | ReadlineError::Eof) => {
+                return Ok(());
+            }
+            Err(error) => return Err(unreadable(error)),
         };
+        interrupted = false;
         if text.trim().is_empty() {
             continue;
         }
         let _ = editor.add_history_entry(text.as_str());
         let _ = editor.save_history(&history);
         if text.trim_start().starts_with('/') {
-            if command(text.trim(), &settings, &mut session).await {
-                break;
+            if command(text.trim(), settings, session).await {
+                return Ok(());
             }
             continue;
         }
-        match session.run(&text, &mut signals).await {
-            Ok(result) => present(&settings, &result, show),
-            Err(failure) => output::note(&format!("artoo: {}", failure.message)),
+        signals.forget_interrupts();
+        match session.run(text.trim(), signals).await {
+            Ok(result) => {
+                interrupted = result.cause == Cause::Aborted;
+                present(settings, &result, show);
+            }
+            Err(failure) => complain(&failure),
         }
     }
-    session.close().await;
-    Ok(0)
 }
 
 /// One input: a line, or a block between `"""` and `"""`.
-fn read(editor: &mut rustyline::DefaultEditor) -> Result<String, ReadlineError> {
+fn read(editor: &mut DefaultEditor) -> Result<String, ReadlineError> {
     let first = editor.readline("artoo> ")?;
-    let Some(opened) = first.trim_start().strip_prefix("\"\"\"") else { return Ok(first) };
+    let Some(opened) = first.trim_start().strip_prefix("\"\"\"") else {
+        return Ok(first);
+    };
     let mut block = opened.to_owned();
     while !block.trim_end().ends_with("\"\"\"") {
         let line = editor.readline("  ... ")?;
@@ -91,7 +130,10 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
         "/quit" | "/exit" => return true,
         "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
         "/memory" => commands::memory::run(&MemoryCommand::Stats { json: false }, data).await,
-        "/audit" => session.audit().await.map(|report| output::result(&commands::audit::text(&report))),
+        "/audit" => session
+            .audit()
+            .await
+            .map(|report| output::result(&commands::audit::text(&report))),
         "/model" => {
             output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
             Ok(())
@@ -103,7 +145,7 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
         other => Err(Failure::usage(format!("there is no command `{other}`")).hint("/help lists those there are")),
     };
     if let Err(failure) = done {
-        output::note(&format!("artoo: {}", failure.message));
+        complain(&failure);
     }
     false
 }

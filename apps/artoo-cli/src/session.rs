@@ -8,7 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use artoo_bus::{Inbox, Tap, TapItem};
-use artoo_protocol::message::{AuditQuery, AuditReport, ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn, UserInput};
+use artoo_protocol::message::{
+    AuditQuery, AuditReport, ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn,
+    UserInput,
+};
 use artoo_protocol::ports::{Bus, Confirm};
 use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
@@ -57,8 +60,17 @@ impl Session {
     /// # Errors
     /// [`Failure`] when somebody else already does.
     pub fn new(system: System, confirm: Arc<dyn Confirm>, show: Show) -> Result<Self, Failure> {
-        let inbox = system.hub().inbox(Role::User).ok_or_else(|| Failure::failed("the system already has a front end"))?;
-        Ok(Self { system, inbox, confirm, show, history: Vec::new() })
+        let inbox = system
+            .hub()
+            .inbox(Role::User)
+            .ok_or_else(|| Failure::failed("the system already has a front end"))?;
+        Ok(Self {
+            system,
+            inbox,
+            confirm,
+            show,
+            history: Vec::new(),
+        })
     }
 
     /// Runs one task to its end.
@@ -99,10 +111,10 @@ impl Session {
                     self.say(&task_id, message)?;
                 }
                 seen = tap.recv() => {
-                    if let Some(TapItem::Envelope(envelope)) = &seen {
-                        if let Message::TaskSpec(spec) = &envelope.payload {
-                            task_id = spec.task_id.clone();
-                        }
+                    if let Some(TapItem::Envelope(envelope)) = &seen
+                        && let Message::TaskSpec(spec) = &envelope.payload
+                    {
+                        task_id = spec.task_id.clone();
                     }
                     if let Some(item) = seen && (!aborted || self.show == Show::Json) {
                         self.display(&item);
@@ -119,7 +131,10 @@ impl Session {
             }
         };
         self.catch_up(&mut tap, seq, aborted);
-        self.history.push(Turn { input: text.to_owned(), summary: ending.summary.clone() });
+        self.history.push(Turn {
+            input: text.to_owned(),
+            summary: came_of(&ending),
+        });
         let surplus = self.history.len().saturating_sub(HISTORY);
         self.history.drain(..surplus);
         Ok(ending)
@@ -130,7 +145,10 @@ impl Session {
     /// # Errors
     /// [`Failure`] when none comes within three seconds.
     pub async fn audit(&mut self) -> Result<AuditReport, Failure> {
-        self.system.hub().publish(Role::User, None, AuditQuery {}.into()).map_err(|e| Failure::failed(e.to_string()))?;
+        self.system
+            .hub()
+            .publish(Role::User, None, AuditQuery {}.into())
+            .map_err(|e| Failure::failed(e.to_string()))?;
         let answer = async {
             while let Some(envelope) = self.inbox.recv().await {
                 if let Message::AuditReport(report) = &envelope.payload {
@@ -150,7 +168,10 @@ impl Session {
     }
 
     fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {
-        self.system.hub().publish(Role::User, Some(task_id), message.into()).map_err(|e| Failure::failed(e.to_string()))
+        self.system
+            .hub()
+            .publish(Role::User, Some(task_id), message.into())
+            .map_err(|e| Failure::failed(e.to_string()))
     }
 
     /// The future of the person's answer, when a message is a question.
@@ -161,14 +182,24 @@ impl Session {
                 let request = request.clone();
                 Some(Box::pin(async move {
                     let consent = confirm.confirm(&request).await;
-                    ConfirmationAnswer { request_id: request.request_id, task_id: request.task_id, consent }.into()
+                    ConfirmationAnswer {
+                        request_id: request.request_id,
+                        task_id: request.task_id,
+                        consent,
+                    }
+                    .into()
                 }))
             }
             Message::ClarificationRequest(request) => {
                 let request = request.clone();
                 Some(Box::pin(async move {
                     let text = confirm.clarify(&request).await;
-                    ClarificationAnswer { task_id: request.task_id, round: request.round, text }.into()
+                    ClarificationAnswer {
+                        task_id: request.task_id,
+                        round: request.round,
+                        text,
+                    }
+                    .into()
                 }))
             }
             _ => None,
@@ -212,7 +243,8 @@ impl Session {
 /// [`Failure`] (exit 2) for empty and for oversized text.
 pub fn check(text: &str) -> Result<(), Failure> {
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Failure::usage("there is no task: the text is empty").hint("say what to do, such as: artoo \"count the files in src\""));
+        return Err(Failure::usage("there is no task: the text is empty")
+            .hint("say what to do, such as: artoo \"count the files in src\""));
     }
     if text.len() > TEXT_MAX { Err(too_long()) } else { Ok(()) }
 }
@@ -221,4 +253,10 @@ pub fn check(text: &str) -> Result<(), Failure> {
 pub fn too_long() -> Failure {
     Failure::usage(format!("the task is longer than the {TEXT_MAX} bytes that are taken"))
         .hint("put long text into a file and name the file in the task")
+}
+
+/// What a later turn is told of this one: the result first, because "shorter" and "in Chinese" are about it.
+fn came_of(ending: &FinalResult) -> String {
+    let came = head_tail(&progress::result_text(&ending.output), RESULT_KEPT);
+    if came.is_empty() { ending.summary.clone() } else { format!("{came} ({})", ending.summary) }
 }

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use artoo_bus::journal::Redactor;
-use artoo_bus::{Budget, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Runtime, SystemClock};
+use artoo_bus::{
+    Budget, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime, SystemClock,
+};
 use artoo_executor::{Executor, Grant, Places, ToolSettings, Tools};
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::Planner;
 use artoo_protocol::ports::{Clock, LanguageModel, MemoryService, Toolbox};
-use artoo_protocol::text::printable;
+use artoo_protocol::secret::is_secret_name;
 use artoo_protocol::{LocalZone, Millis};
 use artoo_validators::checks::WorldConfig;
 use artoo_validators::{AgentValidator, MetaValidator, WorldChecks};
@@ -43,24 +45,40 @@ impl System {
     /// [`Failure`] (exit 2) when the data folder cannot be used or a setting makes no sense.
     pub fn start(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let grants = settings.allow.iter().map(|text| Grant::parse(text)).collect::<Result<Vec<_>, _>>();
-        let grants = grants.map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
+        let grants = settings
+            .allow
+            .iter()
+            .map(|text| Grant::parse(text))
+            .collect::<Result<Vec<_>, _>>();
+        let grants = grants
+            .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
         let model = models::build(settings, quiet)?;
         let data = DataFolder::open(&settings.data_dir, clock.now())?;
         let hub = Hub::new(
             Arc::clone(&clock),
             HubOptions {
                 journal: Some(journal(settings, env, &data, &clock)?),
-                observer: Arc::new(|notice: &Notice| output::note(&format!("artoo: {}", printable(&notice.to_string())))),
+                observer: Arc::new(|notice: &Notice| {
+                    output::note(&format!("artoo: {notice}"));
+                }),
                 ..HubOptions::default()
             },
         );
-        let memory: Option<Arc<dyn MemoryService>> =
-            (!settings.no_memory).then(|| Arc::new(LateMemory::open(data.path(), Arc::clone(&clock))) as Arc<dyn MemoryService>);
+        let memory: Option<Arc<dyn MemoryService>> = (!settings.no_memory)
+            .then(|| Arc::new(LateMemory::open(data.path(), Arc::clone(&clock))) as Arc<dyn MemoryService>);
         let auditing = Auditing::start(data.path(), &hub, redactor(settings, env))?;
         let runtime = roles(settings, env, grants, hub, model, memory)?;
-        let scope = settings.scope.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        Ok(Self { runtime, auditing, scope, _data: data })
+        let scope = settings
+            .scope
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        Ok(Self {
+            runtime,
+            auditing,
+            scope,
+            _data: data,
+        })
     }
 
     /// The bus.
@@ -98,42 +116,101 @@ fn roles(
     memory: Option<Arc<dyn MemoryService>>,
 ) -> Result<Runtime, Failure> {
     let broken = |e: artoo_protocol::prompt::PromptError| Failure::failed(format!("a prompt is broken: {e}"));
-    let home = env.get("HOME").map(PathBuf::from);
-    let places = Places { home: home.clone().unwrap_or_else(|| settings.cwd.clone()), cwd: settings.cwd.clone(), workspace: settings.workspace.clone() };
-    let tool_settings =
-        ToolSettings { places, environment: std::env::vars_os().collect(), command_limit: std::time::Duration::from_secs(120) };
+    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let places = Places {
+        home: home.clone().unwrap_or_else(|| settings.cwd.clone()),
+        cwd: settings.cwd.clone(),
+        workspace: settings.workspace.clone(),
+    };
+    let tool_settings = ToolSettings {
+        places,
+        environment: std::env::vars_os().collect(),
+        command_limit: std::time::Duration::from_secs(120),
+    };
     let tools: Arc<dyn Toolbox> = Arc::new(Tools::built_in(&tool_settings));
     let specs = tools.specs();
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let zone = zone();
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home);
     let mask = artoo_executor::Mask::of_environment(&tool_settings.environment);
     let mask = Arc::new(move |text: &str| mask.text(text));
     let checks = Arc::new(WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask));
     let executor = artoo_executor::Settings {
-        facts: format!("working directory: {}\nworkspace: {}", settings.cwd.display(), settings.workspace.display()),
+        facts: format!(
+            "working directory: {}\nworkspace: {}",
+            settings.cwd.display(),
+            settings.workspace.display()
+        ),
         zone: zone.clone(),
         grants,
         ..artoo_executor::Settings::new(specs.clone())
     };
-    let params = artoo_ggs::Params { time_budget_ms: settings.time_budget, max_replans: settings.max_replans, ..artoo_ggs::Params::default() };
-    let planner = artoo_planner::Config { zone: zone.clone(), tools: specs, ..artoo_planner::Config::default() };
-    let perceiver = artoo_perceiver::Config { zone, ..artoo_perceiver::Config::default() };
-    let meter = Meter::new(Budget { max_tokens: settings.max_tokens, max_cost: settings.max_cost }, Arc::new(|_, _| 0.0));
-    let ports = Ports { model: Some(model), toolbox: Some(tools), checks: Some(checks), memory };
+    let params = artoo_ggs::Params {
+        time_budget_ms: settings.time_budget,
+        max_replans: settings.max_replans,
+        ..artoo_ggs::Params::default()
+    };
+    let planner = artoo_planner::Config {
+        zone: zone.clone(),
+        tools: specs,
+        ..artoo_planner::Config::default()
+    };
+    let perceiver = artoo_perceiver::Config {
+        zone,
+        ..artoo_perceiver::Config::default()
+    };
+    let meter = Meter::new(
+        Budget {
+            max_tokens: settings.max_tokens,
+            max_cost: settings.max_cost,
+        },
+        price(settings),
+    );
+    let ports = Ports {
+        model: Some(model),
+        toolbox: Some(tools),
+        checks: Some(checks),
+        memory,
+    };
     Ok(Runtime::new(hub, ports, Limits::default(), meter)
         .spawn(Perceiver::new(&perceiver).map_err(broken)?)
         .spawn(Planner::new(planner).map_err(broken)?)
         .spawn(Executor::new(executor))
         .spawn(AgentValidator::default())
         .spawn(MetaValidator::new(
-            artoo_validators::meta::Config { max_replans: settings.max_replans },
+            artoo_validators::meta::Config {
+                max_replans: settings.max_replans,
+            },
             artoo_validators::meta::Prompts::default(),
         ))
         .spawn(MemoryActor::new())
-        .spawn(artoo_ggs::Controller::new(params)))
+        .spawn(artoo_ggs::Controller::new(params).with_tools(names)))
 }
 
-fn journal(settings: &Settings, env: &Environment, data: &DataFolder, clock: &Arc<dyn Clock>) -> Result<Journal, Failure> {
+/// What a call costs. A name without a price, such as a dated variant that the server reports, costs as much as the dearest
+/// configured model: a hard limit may be reached early, never missed.
+fn price(settings: &Settings) -> Price {
+    let prices = settings.prices.clone();
+    let chosen: Vec<_> = [&settings.brain, &settings.tool]
+        .into_iter()
+        .filter_map(|choice| match choice {
+            ModelChoice::Endpoint { model, .. } => prices.get(model).copied(),
+            ModelChoice::Offline => None,
+        })
+        .collect();
+    Arc::new(move |model, usage| match prices.get(model) {
+        Some(price) => price.of(usage),
+        None if model == artoo_llm::offline::NAME => 0.0,
+        None => chosen.iter().map(|price| price.of(usage)).fold(0.0, f64::max),
+    })
+}
+
+fn journal(
+    settings: &Settings,
+    env: &Environment,
+    data: &DataFolder,
+    clock: &Arc<dyn Clock>,
+) -> Result<Journal, Failure> {
     let mut options = JournalOptions::new(Arc::clone(clock));
     env!("CARGO_PKG_VERSION").clone_into(&mut options.program);
     options.settings = json!({
@@ -142,22 +219,33 @@ fn journal(settings: &Settings, env: &Environment, data: &DataFolder, clock: &Ar
         "cwd": settings.cwd, "workspace": settings.workspace, "scope": settings.scope, "allow": settings.allow, "memory": !settings.no_memory,
     });
     options.redactor = redactor(settings, env);
-    options.observer = Arc::new(|notice: &Notice| output::note(&format!("artoo: {}", printable(&notice.to_string()))));
-    Journal::in_folder(&data.path().join("tasks"), options)
-        .map_err(|e| Failure::usage(e.to_string()).hint("make the data folder writable, or use another one with --data-dir"))
+    options.observer = Arc::new(|notice: &Notice| output::note(&format!("artoo: {notice}")));
+    Journal::in_folder(&data.path().join("tasks"), options).map_err(|e| {
+        Failure::usage(e.to_string()).hint("make the data folder writable, or use another one with --data-dir")
+    })
 }
 
 /// Masks the keys in use and everything in the environment whose name says that it is secret.
 fn redactor(settings: &Settings, env: &Environment) -> Redactor {
-    let keys = [&settings.brain, &settings.tool].into_iter().filter_map(|choice| match choice {
-        ModelChoice::Endpoint { api_key, .. } => api_key.clone(),
-        ModelChoice::Offline => None,
-    });
-    let secret = |name: &str| ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word));
-    Redactor::new(keys.chain(env.iter().filter(|(name, _)| secret(name)).map(|(_, value)| value.clone())))
+    let keys = [&settings.brain, &settings.tool]
+        .into_iter()
+        .filter_map(|choice| match choice {
+            ModelChoice::Endpoint { api_key, .. } => api_key.clone(),
+            ModelChoice::Offline => None,
+        });
+    Redactor::new(
+        keys.chain(
+            env.iter()
+                .filter(|(name, _)| is_secret_name(name))
+                .map(|(_, value)| value.clone()),
+        ),
+    )
 }
 
 fn zone() -> LocalZone {
     let now = jiff::Zoned::now();
-    LocalZone { name: now.time_zone().iana_name().unwrap_or_default().to_owned(), utc_offset_minutes: now.offset().seconds() / 60 }
+    LocalZone {
+        name: now.time_zone().iana_name().unwrap_or_default().to_owned(),
+        utc_offset_minutes: now.offset().seconds() / 60,
+    }
 }

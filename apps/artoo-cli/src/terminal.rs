@@ -1,11 +1,17 @@
 //! The person at the terminal: asked for single actions and for what R1 did not understand (design §5, §9, §21).
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use artoo_protocol::message::{ClarificationRequest, ConfirmationRequest, Consent};
 use artoo_protocol::ports::Confirm;
 use artoo_protocol::text::printable;
 use async_trait::async_trait;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::termios::{QueueSelector, tcflush};
+
+/// Longest answer that a terminal hands out at once, in bytes.
+const LINE_MAX: usize = 4096;
 
 /// Asks on standard error and reads from standard input; where either is no terminal, nobody is there.
 #[derive(Clone, Copy, Debug)]
@@ -16,22 +22,48 @@ pub struct Terminal {
 impl Terminal {
     /// Looks whether someone can be asked.
     pub fn detect() -> Self {
-        Self { present: std::io::stdin().is_terminal() && std::io::stderr().is_terminal() }
+        Self {
+            present: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+        }
     }
 
-    async fn ask(&self, question: String) -> Option<String> {
+    /// The answer; empty when the person only closes the input, `None` where nobody can answer.
+    async fn ask(&self, question: &str) -> Option<String> {
         if !self.present {
             return None;
         }
-        let answer = tokio::task::spawn_blocking(move || {
-            eprint!("{}", printable(&question));
-            std::io::stderr().flush().ok()?;
-            let mut line = String::new();
-            let read = std::io::stdin().lock().read_line(&mut line).ok()?;
-            (read > 0).then_some(line)
-        });
-        answer.await.ok().flatten()
+        // What was typed before the question was there is no answer to it.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        let mut screen = std::io::stderr();
+        screen
+            .write_all(printable(question).as_bytes())
+            .and_then(|()| screen.flush())
+            .ok()?;
+        line().await.ok()
     }
+}
+
+/// One line from the terminal. Dropping the future ends the wait: a thread that stayed in a blocking read after an abort
+/// would take the next line from whoever asks then.
+async fn line() -> std::io::Result<String> {
+    // The writing end is dropped with the future, which the thread sees at the reading end.
+    let (abandoned, _held) = std::io::pipe()?;
+    let answer = tokio::task::spawn_blocking(move || {
+        let keyboard = std::io::stdin();
+        let mut ends = [
+            PollFd::new(&abandoned, PollFlags::IN),
+            PollFd::new(&keyboard, PollFlags::IN),
+        ];
+        retry_on_intr(|| poll(&mut ends, None))?;
+        if ends.first().is_some_and(|end| !end.revents().is_empty()) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let mut bytes = [0; LINE_MAX];
+        // A terminal is readable when a whole line is there, and hands out no more than that line.
+        let read = rustix::io::read(&keyboard, &mut bytes)?;
+        Ok(String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned())
+    });
+    answer.await?
 }
 
 #[async_trait]
@@ -45,7 +77,7 @@ impl Confirm for Terminal {
             "\nartoo asks for your consent ({}, {}):\n\n{}\n\n{}\n[y]es, [a]lways this exact action in this task, [N]o: ",
             request.tool, request.effect, request.action, request.reason
         );
-        match self.ask(question).await.as_deref().map(str::trim) {
+        match self.ask(&question).await.as_deref().map(str::trim) {
             None => Consent::Nobody,
             Some("y" | "Y" | "yes") => Consent::Yes,
             Some("a" | "A" | "always") => Consent::Always,
@@ -54,8 +86,16 @@ impl Confirm for Terminal {
     }
 
     async fn clarify(&self, request: &ClarificationRequest) -> String {
-        let questions = request.questions.iter().map(|q| format!("  - {q}")).collect::<Vec<_>>().join("\n");
+        let questions = request
+            .questions
+            .iter()
+            .map(|q| format!("  - {q}"))
+            .collect::<Vec<_>>()
+            .join("\n");
         let question = format!("\nartoo asks (empty: go on as you think best):\n{questions}\n> ");
-        self.ask(question).await.map(|answer| answer.trim().to_owned()).unwrap_or_default()
+        self.ask(&question)
+            .await
+            .map(|answer| answer.trim().to_owned())
+            .unwrap_or_default()
     }
 }

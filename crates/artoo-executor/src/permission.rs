@@ -145,6 +145,7 @@ impl Run<'_> {
             effect,
             programs: Vec::new(),
             touched: Vec::new(),
+            not_run: true,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use artoo_protocol::secret::is_secret_name;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -35,17 +36,6 @@ const NON_INTERACTIVE: &[(&str, &str)] = &[
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
     ("CI", "1"),
-];
-
-/// Parts of a variable's name that mark its value as a secret.
-const SECRET_MARKS: &[&str] = &[
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
 ];
 
 /// Variables through which a shell would run something before the command, or see other commands than are there.
@@ -146,12 +136,6 @@ pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) ->
         environment.push(("LANG".into(), "C.UTF-8".into()));
     }
     environment
-}
-
-/// Whether a variable of this name is likely to hold a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_uppercase();
-    SECRET_MARKS.iter().any(|mark| name.contains(mark))
 }
 
 fn start(launch: &Launch) -> std::io::Result<Box<dyn ChildWrapper>> {

@@ -267,6 +267,7 @@ impl Run<'_> {
                 output.programs
             },
             touched: output.touched,
+            not_run: false,
         });
         self.advance(task, work);
     }
@@ -304,7 +305,7 @@ impl Run<'_> {
             reason,
             infrastructure: false,
             infeasible: false,
-            refused: work.refused && status != ExecutionStatus::Completed,
+            refused: work.refused,
             tool_calls: Vec::new(),
         }
     }

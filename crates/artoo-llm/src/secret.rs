@@ -1,11 +1,10 @@
 //! Keys that never show: a type that masks itself, and the masking of secret-shaped text (design §18, §20).
 //!
-//! Owns what a secret looks like here. Must not know where keys come from.
+//! What a secret looks like is the protocol's. Must not know where keys come from.
 
 use std::fmt;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use artoo_protocol::secret;
 
 const MASK: &str = "***";
 
@@ -40,28 +39,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What keys of known services look like; each with a name for findings.
-static SHAPES: LazyLock<Vec<(&'static str, Regex)>> =
-    LazyLock::new(|| {
-        [
-        ("private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-        ("authorization header", r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{16,}=*"),
-        ("provider key", r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
-        ("Google key", r"\bAIza[0-9A-Za-z_-]{30,}"),
-        ("GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-        ("Slack token", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
-        ("AWS key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-        ("web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-        (
-            "assigned key",
-            r#"(?i)\b[a-z0-9_-]*(?:api[_-]?key|secret|token|passw(?:or)?d)["']?\s*[:=]\s*["']?[A-Za-z0-9._~+/-]{16,}"#,
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(name, pattern)| Some((name, Regex::new(pattern).ok()?)))
-    .collect()
-    });
-
 /// Replaces the given secrets, and everything shaped like one, by `***`.
 pub fn mask(text: &str, known: &[Secret]) -> String {
     let mut masked = text.to_owned();
@@ -69,29 +46,17 @@ pub fn mask(text: &str, known: &[Secret]) -> String {
     for secret in known.iter().filter(|secret| secret.0.len() >= 6) {
         masked = masked.replace(&secret.0, MASK);
     }
-    for (_, shape) in SHAPES.iter() {
-        masked = shape.replace_all(&masked, MASK).into_owned();
-    }
-    masked
+    secret::mask(&masked, |_, _| MASK.to_owned())
 }
 
 /// The names of the secret shapes that occur in a text; empty when it is clean.
 pub fn secret_shapes(text: &str) -> Vec<&'static str> {
-    SHAPES
-        .iter()
-        .filter(|(_, shape)| shape.is_match(text))
-        .map(|(name, _)| *name)
-        .collect()
+    secret::find(text).into_iter().map(|found| found.name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_shape_compiles() {
-        assert_eq!(SHAPES.len(), 9);
-    }
 
     #[test]
     fn a_key_shows_nowhere() {

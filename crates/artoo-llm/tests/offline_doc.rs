@@ -1,5 +1,12 @@
 //! `docs/offline.md` shows what the built-in offline model understands; this test writes it and notices when it is stale.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, reason = "test code")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
 
 use std::fmt::Write as _;
 
@@ -22,5 +29,8 @@ fn the_offline_page_is_up_to_date() {
         std::fs::write(path, &page).unwrap();
     }
     let stored = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(stored == page, "docs/offline.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-llm --test offline_doc");
+    assert!(
+        stored == page,
+        "docs/offline.md is stale: run UPDATE_DOCS=1 cargo test -p artoo-llm --test offline_doc"
+    );
 }

@@ -10,18 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const PATIENCE: Millis = Millis(10_000);
 
 /// R5: shared memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MemoryActor {
-    next_call: CallId,
-    /// Questions put to the store and not yet answered.
-    asked: BTreeMap<CallId, Asked>,
-}
-
-#[derive(Debug)]
-struct Asked {
-    task_id: TaskId,
-    query: u32,
-    until: Timestamp,
+    /// Questions put to the store and not yet answered. The planner counts its questions per task, and a call takes the
+    /// number of its question: so the journal of a task replays without those of the tasks beside it.
+    asked: BTreeMap<(TaskId, CallId), Timestamp>,
 }
 
 /// What R5 may do: store, read, answer. It has no way to call a model or a tool.
@@ -41,15 +34,6 @@ pub enum Effect {
     },
     /// Answer the planner.
     Reply(Box<MemoryReply>),
-}
-
-impl Default for MemoryActor {
-    fn default() -> Self {
-        Self {
-            next_call: CallId(0),
-            asked: BTreeMap::new(),
-        }
-    }
 }
 
 impl From<Effect> for Command {
@@ -78,14 +62,8 @@ impl MemoryActor {
                 vec![Effect::Store(Box::new(megram))]
             }
             (Role::R2, Message::MemoryQuery(query)) => {
-                let call = self.next_call.take();
-                let task_id = query.task_id.clone();
-                let asked = Asked {
-                    task_id: task_id.clone(),
-                    query: query.query,
-                    until: now.plus(PATIENCE),
-                };
-                self.asked.insert(call, asked);
+                let (task_id, call) = (query.task_id.clone(), CallId(query.query));
+                self.asked.insert((task_id.clone(), call), now.plus(PATIENCE));
                 vec![Effect::Recall { task_id, call, query }]
             }
             // Whatever else is heard was not for the memory.
@@ -93,29 +71,30 @@ impl MemoryActor {
         }
     }
 
-    fn recalled(&mut self, call: CallId, mut reply: MemoryReply) -> Vec<Effect> {
-        let Some(asked) = self.asked.remove(&call) else {
+    fn recalled(&mut self, task_id: TaskId, call: CallId, mut reply: MemoryReply) -> Vec<Effect> {
+        let Some(((task_id, call), _)) = self.asked.remove_entry(&(task_id, call)) else {
             return Vec::new();
         };
         // The answer goes to the question asked, whatever the store put into it.
-        (reply.task_id, reply.query) = (asked.task_id, asked.query);
+        (reply.task_id, reply.query) = (task_id, call.0);
         vec![Effect::Reply(Box::new(reply))]
     }
 
     fn give_up(&mut self, now: Timestamp) -> Vec<Effect> {
-        let late: Vec<CallId> = self
+        let late: Vec<(TaskId, CallId)> = self
             .asked
             .iter()
-            .filter(|(_, asked)| asked.until <= now)
-            .map(|(call, _)| *call)
+            .filter(|(_, until)| **until <= now)
+            .map(|(question, _)| question.clone())
             .collect();
-        let late = late.iter().filter_map(|call| self.asked.remove(call));
-        late.map(|asked| {
-            let mut reply = MemoryReply::empty(asked.task_id, asked.query);
-            reply.unavailable = Some(format!("memory did not answer within {PATIENCE}"));
-            Effect::Reply(Box::new(reply))
-        })
-        .collect()
+        self.asked.retain(|_, until| *until > now);
+        late.into_iter()
+            .map(|(task_id, call)| {
+                let mut reply = MemoryReply::empty(task_id, call.0);
+                reply.unavailable = Some(format!("memory did not answer within {PATIENCE}"));
+                Effect::Reply(Box::new(reply))
+            })
+            .collect()
     }
 }
 
@@ -126,8 +105,8 @@ impl Actor for MemoryActor {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
             Event::Message { envelope } => self.hear(now, envelope),
-            Event::Answer { call, answer, .. } => match answer {
-                Answer::Recalled(reply) => self.recalled(call, reply),
+            Event::Answer { task_id, call, answer } => match answer {
+                Answer::Recalled(reply) => self.recalled(task_id, call, reply),
                 Answer::Model(_) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) => Vec::new(),
             },
             Event::Wake => self.give_up(now),
@@ -135,13 +114,13 @@ impl Actor for MemoryActor {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.asked.values().map(|asked| asked.until).min()
+        self.asked.values().min().copied()
     }
 
     fn open_tasks(&self) -> usize {
         self.asked
-            .values()
-            .map(|asked| &asked.task_id)
+            .keys()
+            .map(|(task_id, _)| task_id)
             .collect::<BTreeSet<_>>()
             .len()
     }
@@ -205,13 +184,13 @@ mod tests {
     fn every_question_is_answered_once_and_leaves_nothing_behind() {
         let mut actor = MemoryActor::new();
         let asked = actor.step(at(), heard(Role::R2, question(4)));
-        assert!(matches!(asked.as_slice(), [Effect::Recall { call: CallId(0), .. }]));
+        assert!(matches!(asked.as_slice(), [Effect::Recall { call: CallId(4), .. }]));
         assert_eq!(actor.step(at(), heard(Role::R3, question(5))), []);
         assert_eq!((actor.open_tasks(), actor.deadline()), (1, Some(at().plus(PATIENCE))));
         assert_eq!(actor.step(at(), recalled(9, 4)), [], "a foreign answer");
-        let replies = actor.step(at(), recalled(0, 77));
+        let replies = actor.step(at(), recalled(4, 77));
         assert_eq!(replies, [Effect::Reply(Box::new(MemoryReply::empty(task(), 4)))]);
-        assert_eq!(actor.step(at(), recalled(0, 4)), [], "a duplicate answer");
+        assert_eq!(actor.step(at(), recalled(4, 4)), [], "a duplicate answer");
         assert_eq!((actor.open_tasks(), actor.deadline()), (0, None));
         let [reply] = replies.as_slice() else { panic!() };
         let Command::Publish {
@@ -235,8 +214,8 @@ mod tests {
             panic!("{late:?}")
         };
         assert!(reply.query == 1 && reply.unavailable.is_some());
-        assert_eq!(actor.step(at().plus(PATIENCE), recalled(0, 1)), [], "a late answer");
-        assert_eq!(actor.step(at().plus(PATIENCE), recalled(1, 2)).len(), 1);
+        assert_eq!(actor.step(at().plus(PATIENCE), recalled(1, 1)), [], "a late answer");
+        assert_eq!(actor.step(at().plus(PATIENCE), recalled(2, 2)).len(), 1);
         assert_eq!(actor.open_tasks(), 0);
     }
 }

@@ -180,7 +180,7 @@ fn potential(out: &mut Calibration, tagged: &TaggedPotentials, lessons: &[&Lesso
         (MemoryAction::Ignore, _) => {}
         (MemoryAction::Avoid, Some(tool)) => {
             let why =
-                named(out, tagged, lessons, Sign::Negative).unwrap_or_else(|| "it failed again and again".to_owned());
+                named(out, tagged, lessons, Sign::Negative).unwrap_or_else(|| "it did not help before".to_owned());
             let line = match target {
                 Some(target) => {
                     push_new(&mut out.must_not.targets, target);

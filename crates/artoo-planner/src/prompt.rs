@@ -235,7 +235,7 @@ const fn demand(directive: Directive) -> &'static str {
 fn directive_text(directive: &PlanDirective) -> String {
     let urgency = match directive.urgency {
         Urgency::Lower => "the gap is closing: change as little as needed",
-        Urgency::Neutral => "the gap stays the same",
+        Urgency::Neutral => "no clear trend",
         Urgency::Higher => "the gap is growing: change clearly",
     };
     let class = match directive.failure_class {

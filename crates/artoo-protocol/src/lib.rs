@@ -15,6 +15,7 @@ pub mod ports;
 pub mod prompt;
 pub mod role;
 pub mod routes;
+pub mod secret;
 pub mod stopwatch;
 pub mod text;
 pub mod tool;

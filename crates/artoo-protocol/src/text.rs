@@ -47,11 +47,13 @@ pub fn one_line(text: &str, limit: usize) -> String {
     cut
 }
 
-/// Replaces every control character other than newline and tab, so that untrusted text cannot steer a terminal.
+/// Replaces every control character other than newline and tab, so that untrusted text cannot steer a terminal, and every
+/// character that turns the direction of text around, so that an action reads as it is.
 pub fn printable(text: &str) -> String {
+    let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars()
         .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
+            if (c.is_control() && c != '\n' && c != '\t') || turns(c) {
                 char::REPLACEMENT_CHARACTER
             } else {
                 c
@@ -76,6 +78,7 @@ mod tests {
     #[test]
     fn terminal_control_sequences_are_disarmed() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\n");
+        assert_eq!(printable("rm x\u{202e}txt.a"), "rm x\u{fffd}txt.a");
         assert_eq!(one_line("a\r\n\tb\u{7}c", 10), "a b c");
         assert_eq!(one_line("abcdef", 4), "abc…");
     }

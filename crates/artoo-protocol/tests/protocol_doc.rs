@@ -71,6 +71,7 @@ fn call() -> ToolCall {
         effect: EffectClass::Read,
         programs: vec!["find".into(), "wc".into()],
         touched: vec![],
+        not_run: false,
     }
 }
 

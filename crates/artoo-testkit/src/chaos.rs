@@ -13,8 +13,9 @@ use crate::machine::Machine;
 use crate::random::Random;
 use crate::scene::{Mind, NEVER, Person, Scene};
 use crate::scripted::{criteria, form_name, reply, structured, text_reply, tool_results, verdict};
+use crate::surroundings::Reply;
 use crate::whole::{self, PATIENCE, Settings};
-use crate::world::{Reply, World};
+use crate::world::World;
 
 /// Events after which a run that has not come to rest counts as hung.
 const MOST_EVENTS: usize = 200_000;
@@ -50,9 +51,11 @@ pub fn play(seed: u64) -> Result<Run, PromptError> {
     let settings = Settings::default();
     let mut world = whole::system(&settings, scene(&mut random))?;
     if random.chance(70) {
-        world = world.paced(random.next(), Millis(random.below(3_000)));
+        world = world.paced(random.number(), Millis(random.below(3_000)));
     }
-    let tasks: Vec<_> = (0..=random.below(3)).map(|at| begin(&mut world, &mut random, seed, at)).collect();
+    let tasks: Vec<_> = (0..=random.below(3))
+        .map(|at| begin(&mut world, &mut random, seed, at))
+        .collect();
     let began = world.now();
     let rests = world.run(MOST_EVENTS);
     let mut wrongs = whole::wrongs(&settings, &world)?;
@@ -76,13 +79,20 @@ pub fn play(seed: u64) -> Result<Run, PromptError> {
 
 fn begin(world: &mut World<Scene>, random: &mut Random, seed: u64, at: u64) -> artoo_protocol::TaskId {
     let number = u32::try_from(seed.wrapping_mul(4).wrapping_add(at) & 0xffff_ffff).unwrap_or_default();
-    let input = whole::input(number, "Count the lines of the notes and write the number down", random.chance(70));
+    let input = whole::input(
+        number,
+        "Count the lines of the notes and write the number down",
+        random.chance(70),
+    );
     let task = input.task_id.clone();
     let start = Millis(random.below(20_000));
     world.say(Role::User, start, input);
     if random.chance(20) {
         let reason = "Ctrl+C".to_owned();
-        let aborted = TaskAborted { task_id: task.clone(), reason };
+        let aborted = TaskAborted {
+            task_id: task.clone(),
+            reason,
+        };
         world.say(Role::User, start.saturating_add(Millis(random.below(200_000))), aborted);
     }
     if random.chance(8) {
@@ -92,7 +102,11 @@ fn begin(world: &mut World<Scene>, random: &mut Random, seed: u64, at: u64) -> a
             used: Finite::default(),
             limit: Finite::default(),
         };
-        world.say(Role::Runtime, start.saturating_add(Millis(random.below(200_000))), reached);
+        world.say(
+            Role::Runtime,
+            start.saturating_add(Millis(random.below(200_000))),
+            reached,
+        );
     }
     task
 }
@@ -105,7 +119,7 @@ fn scene(random: &mut Random) -> Scene {
         never: percent(random, &[0, 0, 0, 0, 2]),
         slow: percent(random, &[5, 500, 2_000, 5_000, 40_000]),
     };
-    let mut scene = Scene::new(mind(Random::new(random.next()), temper));
+    let mut scene = Scene::new(mind(Random::new(random.number()), temper));
     scene.machine = Machine::with_files(&[("notes.txt", "one\ntwo\n"), ("/home/me/list", "a"), ("old.txt", "x")]);
     scene.tool_takes = Millis(random.below(temper.slow));
     scene.check_takes = Millis(random.below(500));
@@ -127,7 +141,11 @@ fn percent(random: &mut Random, of: &[u64]) -> u64 {
 
 fn mind(mut random: Random, temper: Temper) -> Mind {
     Box::new(move |_, request| {
-        let after = if random.chance(temper.never) { NEVER } else { Millis(random.below(temper.slow)) };
+        let after = if random.chance(temper.never) {
+            NEVER
+        } else {
+            Millis(random.below(temper.slow))
+        };
         let value = if random.chance(temper.errs) {
             Err(error(&mut random))
         } else if random.chance(temper.rambles) {
@@ -143,7 +161,10 @@ fn error(random: &mut Random) -> ModelError {
     let message = || "as it happens".to_owned();
     match random.below(10) {
         0 => ModelError::Unreachable { message: message() },
-        1 => ModelError::Rejected { status: 401, message: message() },
+        1 => ModelError::Rejected {
+            status: 401,
+            message: message(),
+        },
         2 => ModelError::NotUnderstood { message: message() },
         3..6 => ModelError::Unusable { message: message() },
         _ => ModelError::Unreadable { message: message() },
@@ -163,7 +184,10 @@ fn rambling(random: &mut Random) -> ModelReply {
     ];
     match random.below(8) {
         0 => text_reply("I would rather talk about the weather."),
-        1 => reply(ModelContent::ToolCalls { text: None, calls: Vec::new() }),
+        1 => reply(ModelContent::ToolCalls {
+            text: None,
+            calls: Vec::new(),
+        }),
         2 => calls(vec![call(random, "fly", json!({"to": "the moon"}))]),
         3 => calls(vec![call(random, "report", json!("{not json"))]),
         _ => structured(random.pick(&values).cloned().unwrap_or_default()),
@@ -182,7 +206,11 @@ fn answer(random: &mut Random, temper: Temper, request: &ModelRequest) -> ModelR
 }
 
 fn task_spec(random: &mut Random) -> Value {
-    let clarify = if random.chance(30) { json!(["Which notes?", "All?"]) } else { json!([]) };
+    let clarify = if random.chance(30) {
+        json!(["Which notes?", "All?"])
+    } else {
+        json!([])
+    };
     let direct = if random.chance(10) { json!("Two.") } else { json!(null) };
     let slugs = ["count_lines", "../../etc", "", "Zähle Zeilen"];
     json!({"slug": random.pick(&slugs), "intent": "Count the lines of the notes", "scope": "/", "deadline": null,
@@ -191,10 +219,31 @@ fn task_spec(random: &mut Random) -> Value {
 
 fn plan(random: &mut Random) -> Value {
     let intents = [
-        "Count the lines", "Write the number down", "Read the notes", "Look the number up", "Check the number", "Clean up",
+        "Count the lines",
+        "Write the number down",
+        "Read the notes",
+        "Look the number up",
+        "Check the number",
+        "Clean up",
     ];
-    let sequences = [json!(1), json!(2), json!(0), json!(-3), json!("2"), json!(null), json!(1.5), json!(99)];
-    let tools = [json!([]), json!(["shell"]), json!(["shell:wc"]), json!(["write_file", "read_file"]), json!(["search"]), json!(["fly"])];
+    let sequences = [
+        json!(1),
+        json!(2),
+        json!(0),
+        json!(-3),
+        json!("2"),
+        json!(null),
+        json!(1.5),
+        json!(99),
+    ];
+    let tools = [
+        json!([]),
+        json!(["shell"]),
+        json!(["shell:wc"]),
+        json!(["write_file", "read_file"]),
+        json!(["search"]),
+        json!(["fly"]),
+    ];
     let steps: Vec<Value> = (0..=random.below(5))
         .map(|at| {
             let intent = format!("{} ({})", random.pick(&intents).unwrap_or(&""), random.below(1_000));
@@ -204,13 +253,21 @@ fn plan(random: &mut Random) -> Value {
                 "success_criteria": criteria_of(random), "tools": tools, "deadline": deadline(random)})
         })
         .collect();
-    let task_criteria = if random.chance(50) { criteria_of(random) } else { json!([]) };
+    let task_criteria = if random.chance(50) {
+        criteria_of(random)
+    } else {
+        json!([])
+    };
     json!({"task_criteria": task_criteria, "subtasks": steps})
 }
 
 fn deadline(random: &mut Random) -> Value {
     let deadlines = ["2026-02-27T09:01:00Z", "2020-01-01T00:00:00Z", "soon"];
-    if random.chance(5) { json!(random.pick(&deadlines)) } else { json!(null) }
+    if random.chance(5) {
+        json!(random.pick(&deadlines))
+    } else {
+        json!(null)
+    }
 }
 
 fn criteria_of(random: &mut Random) -> Value {
@@ -227,7 +284,13 @@ fn criteria_of(random: &mut Random) -> Value {
     // The last one, whose check this machine cannot run, is rare.
     let usual = known.get(..known.len() - 1).unwrap_or(&known);
     (0..most)
-        .filter_map(|_| if random.chance(2) { known.last().cloned() } else { random.pick(usual).cloned() })
+        .filter_map(|_| {
+            if random.chance(2) {
+                known.last().cloned()
+            } else {
+                random.pick(usual).cloned()
+            }
+        })
         .collect()
 }
 
@@ -248,17 +311,33 @@ fn verdicts(random: &mut Random, temper: Temper, request: &ModelRequest) -> Valu
 fn work(random: &mut Random, request: &ModelRequest) -> ModelReply {
     match tool_results(request) {
         0 => calls(vec![call(random, "shell", json!({"command": "wc notes.txt"}))]),
-        1 => calls(vec![call(random, "write_file", json!({"path": "number.txt", "content": "2"}))]),
+        1 => calls(vec![call(
+            random,
+            "write_file",
+            json!({"path": "number.txt", "content": "2"}),
+        )]),
         _ => text_reply("The number is 2."),
     }
 }
 
 fn act(random: &mut Random, temper: Temper) -> ModelReply {
     if random.chance(35) {
-        let status = if random.chance(temper.fails) { "failed" } else { "completed" };
+        let status = if random.chance(temper.fails) {
+            "failed"
+        } else {
+            "completed"
+        };
         return match random.below(4) {
-            0 => calls(vec![call(random, "report", json!({"status": status, "output": "2", "reason": "as it is"}))]),
-            1 => calls(vec![call(random, "report", json!({"status": "uncertain", "output": "2?"}))]),
+            0 => calls(vec![call(
+                random,
+                "report",
+                json!({"status": status, "output": "2", "reason": "as it is"}),
+            )]),
+            1 => calls(vec![call(
+                random,
+                "report",
+                json!({"status": "uncertain", "output": "2?"}),
+            )]),
             _ => text_reply("The number is 2."),
         };
     }
@@ -269,8 +348,19 @@ fn act(random: &mut Random, temper: Temper) -> ModelReply {
 
 fn tool_call(random: &mut Random) -> ModelToolCall {
     let commands = [
-        "wc notes.txt", "cat notes.txt", "cat missing.txt", "rm old.txt", "rm number.txt", "curl http://example.org", "false", "make all",
-        "touch new.txt", "touch /etc/passwd", "sleep 40", "ls", "true",
+        "wc notes.txt",
+        "cat notes.txt",
+        "cat missing.txt",
+        "rm old.txt",
+        "rm number.txt",
+        "curl http://example.org",
+        "false",
+        "make all",
+        "touch new.txt",
+        "touch /etc/passwd",
+        "sleep 40",
+        "ls",
+        "true",
     ];
     let paths = ["number.txt", "/home/me/list", "notes.txt", "deep/er.txt", "/etc/hosts"];
     let path = random.pick(&paths).copied().unwrap_or_default();
@@ -293,7 +383,11 @@ fn tool_call(random: &mut Random) -> ModelToolCall {
 fn call(random: &mut Random, name: &str, arguments: Value) -> ModelToolCall {
     // Ids are sometimes repeated, as models do.
     let id = format!("c{}", random.below(3));
-    ModelToolCall { id, name: name.to_owned(), arguments }
+    ModelToolCall {
+        id,
+        name: name.to_owned(),
+        arguments,
+    }
 }
 
 fn calls(calls: Vec<ModelToolCall>) -> ModelReply {

@@ -12,11 +12,13 @@ pub mod random;
 pub mod scene;
 pub mod scripted;
 pub mod server;
+pub mod surroundings;
 pub mod whole;
 pub mod world;
 
 pub use machine::Machine;
 pub use scene::{NEVER, Person, Scene};
 pub use scripted::{Scripted, structured, text_reply, tool_reply};
+pub use surroundings::{Reply, Surroundings};
 pub use whole::Settings;
-pub use world::{Reply, Surroundings, World};
+pub use world::World;

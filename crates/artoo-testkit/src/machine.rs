@@ -77,13 +77,17 @@ impl Machine {
             Ok(act) => act,
             Err(error) => return assessment(EffectClass::External, Reach::Elsewhere, "", &[], Some(error)),
         };
-        let reach = |path: &str| self.reach(invocation, path);
+        let reach = |path: &str| reach_of(invocation, path);
         match &act {
             Act::Read { path } => assessment(EffectClass::Read, Reach::Nowhere, path, &[], None),
             Act::Search { query } => assessment(EffectClass::Fetch, Reach::Nowhere, query, &[], None),
             Act::Write { path, .. } => {
                 let known = self.files.contains_key(path);
-                let effect = if known { EffectClass::Modify } else { EffectClass::Create };
+                let effect = if known {
+                    EffectClass::Modify
+                } else {
+                    EffectClass::Create
+                };
                 assessment(effect, reach(path), path, &[], None)
             }
             Act::Shell { program, argument } => {
@@ -97,18 +101,6 @@ impl Machine {
                 let action = format!("{program} {argument}");
                 assessment(effect, reach, action.trim(), &[program], None)
             }
-        }
-    }
-
-    fn reach(&self, invocation: &Invocation, path: &str) -> Reach {
-        if invocation.created.iter().any(|own| own == path) {
-            Reach::OwnFiles
-        } else if invocation.scope.iter().any(|scope| path.starts_with(scope.as_str())) {
-            Reach::Scope
-        } else if path.starts_with(WORKSPACE) {
-            Reach::Workspace
-        } else {
-            Reach::Elsewhere
         }
     }
 
@@ -219,6 +211,18 @@ impl Machine {
                 ..report(false, "this machine cannot check that")
             },
         }
+    }
+}
+
+fn reach_of(invocation: &Invocation, path: &str) -> Reach {
+    if invocation.created.iter().any(|own| own == path) {
+        Reach::OwnFiles
+    } else if invocation.scope.iter().any(|scope| path.starts_with(scope.as_str())) {
+        Reach::Scope
+    } else if path.starts_with(WORKSPACE) {
+        Reach::Workspace
+    } else {
+        Reach::Elsewhere
     }
 }
 

@@ -15,7 +15,7 @@ use artoo_protocol::{Message, Millis, Role, Timestamp};
 
 use crate::machine::Machine;
 use crate::scripted::Scripted;
-use crate::world::{Reply, Surroundings};
+use crate::surroundings::{Reply, Surroundings};
 
 /// What answers model requests.
 pub type Mind = Box<dyn FnMut(Role, &ModelRequest) -> Reply<Result<ModelReply, ModelError>>>;

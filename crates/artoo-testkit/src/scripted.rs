@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::scene::Mind;
-use crate::world::Reply;
+use crate::surroundings::Reply;
 
 type Rule = Box<dyn Fn(&ModelRequest) -> Option<Result<ModelReply, ModelError>> + Send + Sync>;
 
@@ -45,7 +45,11 @@ impl Scripted {
         let count = AtomicUsize::new(0);
         self.rule(move |request| {
             let fits = form_name(request) == name;
-            if fits { turn(&answers, &count).cloned().map(|value| Ok(structured(value))) } else { None }
+            if fits {
+                turn(&answers, &count).cloned().map(|value| Ok(structured(value)))
+            } else {
+                None
+            }
         })
     }
 
@@ -56,7 +60,14 @@ impl Scripted {
         self.rule(move |request| {
             let about = read_section(user_text(request), "subtask").unwrap_or_default();
             let fits = form_name(request) == "tools" && about.contains(intent);
-            if fits { replies.get(count.fetch_add(1, Ordering::Relaxed) % many).cloned().map(Ok) } else { None }
+            if fits {
+                replies
+                    .get(count.fetch_add(1, Ordering::Relaxed) % many)
+                    .cloned()
+                    .map(Ok)
+            } else {
+                None
+            }
         })
     }
 
@@ -68,8 +79,13 @@ impl Scripted {
             if !matches!(name, "criterion_verdicts" | "merge_verdict") {
                 return None;
             }
-            let verdicts: Vec<Value> = criteria(request).iter().map(|words| verdict(words, holds(words))).collect();
-            Some(Ok(structured(json!({"verdicts": verdicts, "summary": "Merged.", "merged_output": null}))))
+            let verdicts: Vec<Value> = criteria(request)
+                .iter()
+                .map(|words| verdict(words, holds(words)))
+                .collect();
+            Some(Ok(structured(
+                json!({"verdicts": verdicts, "summary": "Merged.", "merged_output": null}),
+            )))
         })
     }
 

@@ -138,7 +138,9 @@ pub fn wrongs(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, 
         wrongs.extend(broken.into_iter().map(|wrong| format!("task {suffix}: {wrong}")));
         for difference in replayed(settings, records)? {
             let (was, is) = (&difference.recorded, &difference.produced);
-            wrongs.push(format!("task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}"));
+            wrongs.push(format!(
+                "task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}"
+            ));
         }
     }
     let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));

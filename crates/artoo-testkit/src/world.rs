@@ -7,9 +7,6 @@
 use std::collections::BTreeMap;
 
 use artoo_protocol::journal::{Entry, StepCause};
-use artoo_protocol::message::{Megram, MemoryQuery, MemoryReply};
-use artoo_protocol::model::{ModelError, ModelReply, ModelRequest};
-use artoo_protocol::tool::{Assessment, CheckReport, CheckRequest, Invocation, Permit, ToolOutput};
 use artoo_protocol::{
     Actor, Answer, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp,
     route,
@@ -17,43 +14,7 @@ use artoo_protocol::{
 
 use crate::journal::Journals;
 use crate::random::Random;
-
-/// Something with the virtual time that it takes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reply<T> {
-    /// How long it takes.
-    pub after: Millis,
-    /// What comes of it.
-    pub value: T,
-}
-
-impl<T> Reply<T> {
-    /// At once.
-    pub const fn now(value: T) -> Self {
-        Self {
-            after: Millis(0),
-            value,
-        }
-    }
-}
-
-/// Everything outside the roles.
-pub trait Surroundings {
-    /// A language model.
-    fn model(&mut self, role: Role, request: &ModelRequest) -> Reply<Result<ModelReply, ModelError>>;
-    /// What a tool call would do.
-    fn assess(&mut self, invocation: &Invocation) -> Assessment;
-    /// A tool call.
-    fn run(&mut self, invocation: &Invocation, permit: Permit) -> Reply<ToolOutput>;
-    /// A machine check.
-    fn check(&mut self, request: &CheckRequest) -> Reply<CheckReport>;
-    /// Memory, reading.
-    fn recall(&mut self, now: Timestamp, query: &MemoryQuery) -> Reply<MemoryReply>;
-    /// Memory, writing.
-    fn store(&mut self, megram: Megram);
-    /// The person, who sees everything addressed to them and may answer.
-    fn person(&mut self, message: &Message) -> Option<Reply<Message>>;
-}
+use crate::surroundings::Surroundings;
 
 /// A role of any kind, as the world needs it.
 trait Stepping {
@@ -324,7 +285,11 @@ impl<S: Surroundings> World<S> {
             return;
         };
         let outside = matches!(from, Role::User | Role::Runtime);
-        if !outside && task_id.as_ref().is_some_and(|task| !self.journals.admits(task, from, kind)) {
+        if !outside
+            && task_id
+                .as_ref()
+                .is_some_and(|task| !self.journals.admits(task, from, kind))
+        {
             return;
         }
         let seq = self.log.len() as u64 + 1;

@@ -307,13 +307,19 @@ fn every_prompt_has_the_laws_and_no_other_placeholder() {
 #[test]
 fn every_test_that_the_lessons_name_exists() {
     let page = std::fs::read_to_string(Path::new(ROOT).join("docs/lessons.md")).unwrap();
-    let sources: String = tracked(&[".rs"]).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let sources: String = tracked(&[".rs"])
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     let mut named = 0;
     for row in page.lines().filter(|line| line.starts_with("| ")) {
         let tests = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap();
         for name in tests.split('`').filter(|name| name.contains('_')) {
             named += 1;
-            assert!(sources.contains(&format!("fn {name}(")), "docs/lessons.md names `{name}`, which does not exist");
+            assert!(
+                sources.contains(&format!("fn {name}(")),
+                "docs/lessons.md names `{name}`, which does not exist"
+            );
         }
     }
     assert!(named > 50, "the page lost its table");

@@ -28,7 +28,12 @@ pub(crate) fn is_effectful(call: &ToolCall) -> bool {
 
 /// The call on which an attempt's success hangs: the last one with an effect. `None` when all of them only looked.
 pub(crate) fn primary(calls: &[ToolCall]) -> Option<(usize, &ToolCall)> {
-    calls.iter().enumerate().rev().find(|(_, call)| is_effectful(call))
+    // What was refused never ran: it neither did the work nor undid it.
+    calls
+        .iter()
+        .enumerate()
+        .rev()
+        .find(|(_, call)| is_effectful(call) && !call.not_run)
 }
 
 /// Whether the call is a search that ran to its end and found nothing: an answer, not a failure.
@@ -173,6 +178,7 @@ pub(crate) fn sample(tool: &str, command: &str, effect: EffectClass) -> ToolCall
         effect,
         programs: vec![command.split(' ').next().unwrap_or_default().to_owned()],
         touched: Vec::new(),
+        not_run: false,
     }
 }
 

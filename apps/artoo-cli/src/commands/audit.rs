@@ -40,7 +40,10 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
             match found {
                 Ok(_) if *json => Ok(()),
                 Ok(fine) => {
-                    output::result(&format!("the audit log is whole: {} records, {} gaps, {} notes", fine.records, fine.gaps, fine.notes));
+                    output::result(&format!(
+                        "the audit log is whole: {} records, {} gaps, {} notes",
+                        fine.records, fine.gaps, fine.notes
+                    ));
                     Ok(())
                 }
                 Err(error) => Err(Failure::failed(error.to_string())),
@@ -55,14 +58,24 @@ pub fn text(report: &AuditReport) -> String {
         format!("{} to {} ({})", report.window_start, report.window_end, report.trigger),
         format!(
             "{} tasks, {} corrections, {} replans; since the beginning {} tasks, {} corrections",
-            report.tasks_observed, report.total_corrections, report.total_replans, report.tasks_total, report.corrections_total
+            report.tasks_observed,
+            report.total_corrections,
+            report.total_replans,
+            report.tasks_total,
+            report.corrections_total
         ),
         format!(
             "tools: {} failed attempts, {} environmental and {} logical retries",
-            report.tool_health.execution_failures, report.tool_health.environmental_retries, report.tool_health.logical_retries
+            report.tool_health.execution_failures,
+            report.tool_health.environmental_retries,
+            report.tool_health.logical_retries
         ),
     ];
-    for (title, entries) in [("boundary", &report.boundary_violations), ("drift", &report.drift_alerts), ("anomaly", &report.anomalies)] {
+    for (title, entries) in [
+        ("boundary", &report.boundary_violations),
+        ("drift", &report.drift_alerts),
+        ("anomaly", &report.anomalies),
+    ] {
         lines.extend(entries.iter().map(|entry| format!("{title}: {entry}")));
     }
     printable(&lines.join("\n"))

@@ -25,7 +25,11 @@ pub async fn run(options: &Options, env: &Environment, json: bool) -> Result<u8,
     match settings::load(options, env) {
         Err(failure) => findings.push(Finding {
             what: "configuration",
-            state: Err(format!("{}{}", failure.message, failure.hint.map(|h| format!(" — {h}")).unwrap_or_default())),
+            state: Err(format!(
+                "{}{}",
+                failure.message,
+                failure.hint.map(|h| format!(" — {h}")).unwrap_or_default()
+            )),
         }),
         Ok(settings) => look(&settings, &mut findings).await,
     }
@@ -45,21 +49,44 @@ pub async fn run(options: &Options, env: &Environment, json: bool) -> Result<u8,
             output::result(&printable(&format!("{mark:<4} {:<15} {detail}", finding.what)));
         }
     }
-    if bad == 0 { Ok(0) } else { Err(Failure::failed(format!("{bad} thing(s) do not work"))) }
+    if bad == 0 {
+        Ok(0)
+    } else {
+        Err(Failure::failed(format!("{bad} thing(s) do not work")))
+    }
 }
 
 async fn look(settings: &Settings, findings: &mut Vec<Finding>) {
-    findings.push(Finding { what: "configuration", state: Ok(format!("data in {}", settings.data_dir.display())) });
-    findings.push(Finding { what: "data folder", state: writable(&settings.data_dir) });
-    findings.push(Finding { what: "workspace", state: writable(&settings.workspace) });
-    findings.push(Finding { what: "brain model", state: answers(&settings.brain).await });
+    findings.push(Finding {
+        what: "configuration",
+        state: Ok(format!("data in {}", settings.data_dir.display())),
+    });
+    findings.push(Finding {
+        what: "data folder",
+        state: writable(&settings.data_dir),
+    });
+    findings.push(Finding {
+        what: "workspace",
+        state: writable(&settings.workspace),
+    });
+    findings.push(Finding {
+        what: "brain model",
+        state: answers(&settings.brain).await,
+    });
     if settings.tool != settings.brain {
-        findings.push(Finding { what: "tool model", state: answers(&settings.tool).await });
+        findings.push(Finding {
+            what: "tool model",
+            state: answers(&settings.tool).await,
+        });
     }
     let shell = Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists();
     findings.push(Finding {
         what: "shell",
-        state: if shell { Ok("bash".into()) } else { Err("bash was not found: the shell tool cannot run — install bash".into()) },
+        state: if shell {
+            Ok("bash".into())
+        } else {
+            Err("bash was not found: the shell tool cannot run — install bash".into())
+        },
     });
     findings.push(Finding {
         what: "sandbox",
@@ -71,21 +98,37 @@ async fn look(settings: &Settings, findings: &mut Vec<Finding>) {
 fn writable(folder: &Path) -> Result<String, String> {
     let existing = folder.ancestors().find(|p| p.exists()).unwrap_or(folder);
     if !existing.is_dir() {
-        return Err(format!("{} is no folder — move it away or choose another", existing.display()));
+        return Err(format!(
+            "{} is no folder — move it away or choose another",
+            existing.display()
+        ));
     }
     let probe = existing.join(format!(".artoo-probe-{}", std::process::id()));
     match std::fs::OpenOptions::new().write(true).create_new(true).open(&probe) {
         Ok(_) => {
             let _ = std::fs::remove_file(&probe);
-            Ok(if existing == folder { folder.display().to_string() } else { format!("{} (will be made)", folder.display()) })
+            Ok(if existing == folder {
+                folder.display().to_string()
+            } else {
+                format!("{} (will be made)", folder.display())
+            })
         }
-        Err(error) => Err(format!("{} cannot be written: {error} — make it writable or choose another", existing.display())),
+        Err(error) => Err(format!(
+            "{} cannot be written: {error} — make it writable or choose another",
+            existing.display()
+        )),
     }
 }
 
 async fn answers(choice: &ModelChoice) -> Result<String, String> {
     match choice {
-        ModelChoice::Offline => Ok("builtin:offline (a small grammar; set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for a real model)".into()),
-        ModelChoice::Endpoint { .. } => models::probe(choice).await.map(|()| choice.to_string()).map_err(|e| format!("{choice}: {e}")),
+        ModelChoice::Offline => Ok(
+            "builtin:offline (a small grammar; set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for a real model)"
+                .into(),
+        ),
+        ModelChoice::Endpoint { .. } => models::probe(choice)
+            .await
+            .map(|()| choice.to_string())
+            .map_err(|e| format!("{choice}: {e}")),
     }
 }

@@ -1,5 +1,6 @@
 //! `artoo ggs`: the controller on its own, numbers in and decisions out (design §12).
 
+use std::fmt::Write as _;
 use std::io::{BufRead, Read};
 
 use artoo_ggs::{Params, Stepper, decide_line, table};
@@ -31,7 +32,9 @@ pub fn run(command: &GgsCommand) -> Result<(), Failure> {
                 if line.trim().is_empty() {
                     return Ok(Vec::new());
                 }
-                decide_line(&params, line).map(|answer| vec![answer]).map_err(|e| format!("line {number}: {e}"))
+                decide_line(&params, line)
+                    .map(|answer| vec![answer])
+                    .map_err(|e| format!("line {number}: {e}"))
             })
         }
         GgsCommand::Step { .. } => {
@@ -44,15 +47,22 @@ pub fn run(command: &GgsCommand) -> Result<(), Failure> {
 
 fn print_table(json: bool) {
     if json {
-        return output::pretty_json(&table().collect::<Vec<_>>());
+        return output::pretty_json(&table());
     }
-    let mut page = format!("{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {}\n", "cell", "∇L", "D", "P", "Ω", "macro-state", "urgency");
+    let mut page = format!(
+        "{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {}\n",
+        "cell", "∇L", "D", "P", "Ω", "macro-state", "urgency"
+    );
     for row in table() {
-        let urgency = serde_json::to_value(row.urgency).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
-        page.push_str(&format!(
-            "{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {urgency}\n",
+        let urgency = serde_json::to_value(row.urgency)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default();
+        let _ = writeln!(
+            page,
+            "{:>4}  {:<9} {:<5} {:<5} {:<5} {:<16} {urgency}",
             row.cell, row.grad_l, row.d, row.p, row.omega, row.macro_state
-        ));
+        );
     }
     output::result(page.trim_end());
 }
@@ -75,7 +85,11 @@ fn answer_lines(mut answer: impl FnMut(&str) -> Result<Vec<Value>, String>) -> R
             skip_line(&mut input)?;
         }
         let line = String::from_utf8_lossy(&bytes);
-        let answers = if whole { answer(&line) } else { answer("\"a line of more than 16 MiB\"") };
+        let answers = if whole {
+            answer(&line)
+        } else {
+            answer("\"a line of more than 16 MiB\"")
+        };
         match answers {
             Ok(answers) => answers.iter().for_each(output::json),
             Err(error) => {
@@ -84,7 +98,11 @@ fn answer_lines(mut answer: impl FnMut(&str) -> Result<Vec<Value>, String>) -> R
             }
         }
     }
-    if wrong == 0 { Ok(()) } else { Err(Failure::failed(format!("{wrong} line(s) were not understood"))) }
+    if wrong == 0 {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!("{wrong} line(s) were not understood")))
+    }
 }
 
 fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {

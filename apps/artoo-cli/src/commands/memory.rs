@@ -25,12 +25,16 @@ const SHOWN: usize = 10;
 /// [`Failure`] when the store cannot be read.
 pub async fn run(command: &MemoryCommand, data: &Path) -> Result<(), Failure> {
     let folder = data.join("memory.leveldb");
-    if !folder.is_dir() {
-        return empty(command);
+    match std::fs::metadata(&folder) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return empty(command),
+        // What cannot be looked at is not empty.
+        Err(error) => return Err(Failure::failed(format!("cannot read {}: {error}", folder.display()))),
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let broken = |e: &dyn std::fmt::Display| Failure::failed(format!("memory cannot be read: {e}"));
-    let kv = LevelKv::open_snapshot(&folder, &clock.now().to_string(), LevelSettings::default()).map_err(|e| broken(&e))?;
+    let kv =
+        LevelKv::open_snapshot(&folder, &clock.now().to_string(), LevelSettings::default()).map_err(|e| broken(&e))?;
     let kv: Arc<dyn artoo_memory::kv::Kv> = Arc::new(kv);
     match command {
         MemoryCommand::Stats { json } => {
@@ -40,8 +44,10 @@ pub async fn run(command: &MemoryCommand, data: &Path) -> Result<(), Failure> {
             let groups: std::collections::BTreeSet<_> = all.iter().map(|m| (&m.space, &m.entity)).collect();
             let newest = all.iter().map(|m| m.created_at).max();
             if *json {
-                output::json(&json!({"total": all.len(), "M": count(Level::M), "K": count(Level::K), "C": count(Level::C),
-                    "groups": groups.len(), "newest": newest, "damaged": records.take_damaged()}));
+                output::json(
+                    &json!({"total": all.len(), "M": count(Level::M), "K": count(Level::K), "C": count(Level::C),
+                    "groups": groups.len(), "newest": newest, "damaged": records.take_damaged()}),
+                );
             } else {
                 output::result(&format!(
                     "{} memories in {} groups: {} raw (M), {} knowledge (K), {} rules (C){}",
@@ -55,7 +61,12 @@ pub async fn run(command: &MemoryCommand, data: &Path) -> Result<(), Failure> {
             }
             Ok(())
         }
-        MemoryCommand::Query { space, entity, at, json } => {
+        MemoryCommand::Query {
+            space,
+            entity,
+            at,
+            json,
+        } => {
             let now = instant(at.as_deref(), clock.now())?;
             let warn = Arc::new(|text: &str| output::note(&format!("artoo: memory: {text}")));
             let memory = Memory::start(kv, clock, warn).map_err(|e| broken(&e))?;
@@ -82,18 +93,34 @@ async fn query(memory: &Memory, space: &str, entity: &str, now: Timestamp, json:
         MemoryAction::Avoid => "avoid: must not be used",
         MemoryAction::Caution => "caution: confirm or sandbox",
     };
-    output::result(&format!("attention {:.3}, decision {:+.3} → {action}", potentials.attention.get(), potentials.decision.get()));
+    output::result(&format!(
+        "attention {:.3}, decision {:+.3} → {action}",
+        potentials.attention.get(),
+        potentials.decision.get()
+    ));
     for sop in sops {
-        output::result(&printable(&format!("rule   {:+.1}  {}", sop.sigma.get(), one_line(&sop.content, 160))));
+        output::result(&printable(&format!(
+            "rule   {:+.1}  {}",
+            sop.sigma.get(),
+            one_line(&sop.content, 160)
+        )));
     }
     for lesson in knowledge.iter().chain(&recent) {
-        output::result(&printable(&format!("{}      {:+.1}  {}  {}", lesson.level.letter(), lesson.sigma.get(), lesson.created_at, one_line(&lesson.content, 160))));
+        output::result(&printable(&format!(
+            "{}      {:+.1}  {}  {}",
+            lesson.level.letter(),
+            lesson.sigma.get(),
+            lesson.created_at,
+            one_line(&lesson.content, 160)
+        )));
     }
     Ok(())
 }
 
 fn instant(at: Option<&str>, now: Timestamp) -> Result<Timestamp, Failure> {
-    at.map_or(Ok(now), |text| Timestamp::parse(text).map_err(|e| Failure::usage(e.to_string())))
+    at.map_or(Ok(now), |text| {
+        Timestamp::parse(text).map_err(|e| Failure::usage(e.to_string()))
+    })
 }
 
 /// The answers of a memory that was never written; asking must not create it.
@@ -104,9 +131,13 @@ fn empty(command: &MemoryCommand) -> Result<(), Failure> {
         }
         MemoryCommand::Query { at, json: true, .. } => {
             instant(at.as_deref(), Timestamp::default())?;
-            output::json(&json!({"attention": 0.0, "decision": 0.0, "action": "ignore", "sops": [], "knowledge": [], "recent": []}));
+            output::json(
+                &json!({"attention": 0.0, "decision": 0.0, "action": "ignore", "sops": [], "knowledge": [], "recent": []}),
+            );
         }
-        MemoryCommand::Stats { json: false } | MemoryCommand::Query { json: false, .. } => output::note("memory is empty"),
+        MemoryCommand::Stats { json: false } | MemoryCommand::Query { json: false, .. } => {
+            output::note("memory is empty");
+        }
     }
     Ok(())
 }

@@ -40,7 +40,11 @@ pub fn costs_line(costs: &Costs) -> String {
     } else {
         format!("{} + {} tokens", costs.usage.input_tokens, costs.usage.output_tokens)
     };
-    let person = if costs.person.0 == 0 { String::new() } else { format!(", you {}", costs.person) };
+    let person = if costs.person.0 == 0 {
+        String::new()
+    } else {
+        format!(", you {}", costs.person)
+    };
     format!(
         "{} model calls ({} in sequence), {tokens}; {}: models {}, tools {}, artoo {}{person}",
         costs.calls.len(),
@@ -121,15 +125,19 @@ fn to_json(summary: &TaskSummary) -> Value {
 fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
     let exact = all.iter().find(|found| found.task_id.as_str() == text);
-    let mut fitting = all.iter().filter(|f| !text.is_empty() && (f.task_id.as_str().starts_with(text) || f.task_id.as_str().ends_with(text)));
+    let mut fitting = all
+        .iter()
+        .filter(|f| !text.is_empty() && (f.task_id.as_str().starts_with(text) || f.task_id.as_str().ends_with(text)));
     match (exact, fitting.next(), fitting.next()) {
         (Some(found), _, _) | (None, Some(found), None) => Ok(found.clone()),
-        (None, Some(a), Some(b)) => {
-            Err(Failure::usage(format!("`{}` fits several tasks, such as {} and {}", one_line(text, 60), a.task_id, b.task_id)))
-        }
-        (None, None, _) => {
-            Err(Failure::usage(format!("there is no task `{}`", one_line(text, 60))).hint("artoo tasks list shows those there are"))
-        }
+        (None, Some(a), Some(b)) => Err(Failure::usage(format!(
+            "`{}` fits several tasks, such as {} and {}",
+            one_line(text, 60),
+            a.task_id,
+            b.task_id
+        ))),
+        (None, None, _) => Err(Failure::usage(format!("there is no task `{}`", one_line(text, 60)))
+            .hint("artoo tasks list shows those there are")),
     }
 }
 
@@ -162,11 +170,22 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
         }
         if let Message::SubTaskOutcome(outcome) = &envelope.payload {
             for verdict in &outcome.criteria_verdicts {
-                let _ = writeln!(page, "      {} {} — {}", word(&json!(verdict.verdict)), verdict.criterion, one_line(&verdict.evidence, 120));
+                let _ = writeln!(
+                    page,
+                    "      {} {} — {}",
+                    word(&json!(verdict.verdict)),
+                    verdict.criterion,
+                    one_line(&verdict.evidence, 120)
+                );
             }
         }
         if let Message::FinalResult(result) = &envelope.payload {
-            let _ = writeln!(page, "\n{}\n{}", progress::result_text(&result.output), progress::ending(result, ""));
+            let _ = writeln!(
+                page,
+                "\n{}\n{}",
+                progress::result_text(&result.output),
+                progress::ending(result, "")
+            );
         }
     }
     if contents.torn {
@@ -180,7 +199,11 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
 fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
     records.iter().filter_map(|record| match &record.entry {
         Entry::Published { envelope } => Some(envelope),
-        Entry::Opened { .. } | Entry::Commanded { .. } | Entry::Answered { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => None,
+        Entry::Opened { .. }
+        | Entry::Commanded { .. }
+        | Entry::Answered { .. }
+        | Entry::Stepped { .. }
+        | Entry::Closed { .. } => None,
     })
 }
 
@@ -196,10 +219,14 @@ fn log(found: &Found, json: bool) -> Result<(), Failure> {
         }
         let text = match &record.entry {
             Entry::Published { envelope } => progress::verbose_line(envelope),
-            Entry::Stepped { role, cause, .. } => format!("  {role} steps because of {}", serde_json::to_string(cause).unwrap_or_default()),
+            Entry::Stepped { role, cause, .. } => format!(
+                "  {role} steps because of {}",
+                serde_json::to_string(cause).unwrap_or_default()
+            ),
             other => serde_json::to_string(other).unwrap_or_default(),
         };
-        output::result(&format!("{:>5} {} {}", record.n, record.at, one_line(&text, 200)));
+        let line = printable(&one_line(&text, 200));
+        output::result(&format!("{:>5} {} {line}", record.n, record.at));
     }
     if contents.torn {
         output::note("the last line is torn: the process was killed while writing it");

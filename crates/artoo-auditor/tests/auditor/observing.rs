@@ -45,11 +45,16 @@ fn counts_mean_what_they_say() {
     ];
     watch(&mut auditor, seen);
     assert_eq!(auditor.open_tasks(), 0);
+    watch(
+        &mut auditor,
+        [wire.send(Role::R7, 1, directive(1, Directive::Refine, 0.0))],
+    );
+    assert_eq!(auditor.open_tasks(), 0, "what comes late opens nothing");
     // A replan is no task, an attempt is no correction.
     let totals = auditor.totals();
     assert_eq!(
         (totals.tasks, totals.ended, totals.corrections, totals.replans),
-        (1, 1, 2, 1)
+        (1, 1, 2, 2)
     );
     assert_eq!(totals.attempts, Rate { of: 4, bad: 1 });
     assert_eq!(totals.judged, Rate { of: 4, bad: 2 });
@@ -63,7 +68,7 @@ fn counts_mean_what_they_say() {
     );
     assert_eq!(
         (seen.tasks_observed, seen.total_corrections, seen.total_replans),
-        (1, 2, 1)
+        (1, 2, 2)
     );
     assert_eq!((seen.tasks_total, seen.corrections_total), (1, 2));
     assert_eq!(

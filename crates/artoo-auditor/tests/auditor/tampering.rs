@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use artoo_auditor::chain::{Link, Sound};
 use artoo_auditor::{Broken, Damage, LogError, verify};
 use tempfile::TempDir;
 
+use crate::build::at;
 use crate::recording::run;
 
 fn log_of(tasks: u32) -> (TempDir, Vec<u8>) {
@@ -88,6 +90,29 @@ fn removed_inserted_and_swapped_records_are_named() {
             swapped.swap(i, i + 1);
             let broken = found(swapped.concat());
             assert_eq!((broken.record, broken.damage), (n, Damage::Reordered));
+        }
+    }
+}
+
+#[test]
+fn a_forged_record_breaks_the_chain_behind_it() {
+    let (folder, good) = log_of(3);
+    let all = lines(&good);
+    for i in 0..all.len() {
+        // Another content with a hash that fits it, in the right place.
+        let before = if i == 0 {
+            Link::genesis()
+        } else {
+            Sound::read(all[i - 1].strip_suffix(b"\n").unwrap()).unwrap().link
+        };
+        let (forged, _) = before.follow(at(0), "\"note\":\"nothing happened\"");
+        let bytes = [&all[..i], &[forged.as_bytes()], &all[i + 1..]].concat().concat();
+        let broken = check(folder.path(), "audit.jsonl", &bytes).unwrap_err();
+        let n = u64::try_from(i).unwrap() + 1;
+        if i + 1 < all.len() {
+            assert_eq!((broken.record, broken.damage), (n + 1, Damage::Rechained));
+        } else {
+            assert_eq!((broken.record, broken.damage), (n, Damage::HeadDiffers));
         }
     }
 }

@@ -376,3 +376,36 @@ impl TaskFile {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use artoo_protocol::Timestamp;
+
+    use super::*;
+    use crate::clock::TokioClock;
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_once_and_forbids_what_cannot_be_taken_back() {
+        let clock = Arc::new(TokioClock::starting_at(Timestamp::from_millis(0)));
+        let journal = Journal::in_memory(JournalOptions::new(clock));
+        let task = TaskId::new("full_0000000a");
+        let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let file = TaskFile::new(task.clone(), Out::File(Arc::new(full)));
+        let key = task.suffix().to_owned();
+        locked(&journal.shared.state).open.insert(key, file);
+        let entry = || Entry::Closed { reason: String::new() };
+        let Some(Notice::JournalFailed { message, .. }) = journal.record(&task, entry()) else {
+            panic!("the first failure is told")
+        };
+        assert!(message.contains("No space left"), "{message}");
+        assert_eq!(journal.record(&task, entry()), None);
+        let refused = journal.sync_now(&task).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("full_0000000a") && refused.contains("No space left"),
+            "{refused}"
+        );
+        assert!(journal.close("end").await.is_err());
+    }
+}

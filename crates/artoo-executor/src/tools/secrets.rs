@@ -5,30 +5,12 @@
 
 use std::ffi::OsString;
 
-use regex::Regex;
-
-use crate::spawn::is_secret_name;
-
-/// Shorter values are too common in ordinary text to be masked.
-const MIN_VALUE: usize = 8;
-
-/// Keys that show by their shape what they are.
-const SHAPES: &[&str] = &[
-    r"\bsk-[A-Za-z0-9_-]{20,}",
-    r"\bgh[pousr]_[A-Za-z0-9]{30,}",
-    r"\bgithub_pat_[A-Za-z0-9_]{30,}",
-    r"\bAKIA[0-9A-Z]{16}\b",
-    r"\bAIza[0-9A-Za-z_-]{35}",
-    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
-    r"\bglpat-[A-Za-z0-9_-]{20,}",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
-];
+use artoo_protocol::secret::{self, SHORTEST, is_secret_name};
 
 /// Replaces secrets by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
     values: Vec<(String, String)>,
-    shapes: Vec<Regex>,
 }
 
 impl Mask {
@@ -37,14 +19,11 @@ impl Mask {
         let text = |part: &OsString| part.to_string_lossy().into_owned();
         let secret = environment
             .iter()
-            .filter(|(name, value)| is_secret_name(&name.to_string_lossy()) && value.len() >= MIN_VALUE);
+            .filter(|(name, value)| is_secret_name(&name.to_string_lossy()) && value.len() >= SHORTEST);
         let mut values: Vec<_> = secret.map(|(name, value)| (text(value), text(name))).collect();
         // The longest first, so that a secret which contains another is masked as a whole.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        Self {
-            values,
-            shapes: SHAPES.iter().filter_map(|shape| Regex::new(shape).ok()).collect(),
-        }
+        Self { values }
     }
 
     /// The text with every secret replaced.
@@ -55,10 +34,7 @@ impl Mask {
                 masked = masked.replace(value.as_str(), &format!("[masked: {name}]"));
             }
         }
-        for shape in &self.shapes {
-            masked = shape.replace_all(&masked, "[masked key]").into_owned();
-        }
-        masked
+        secret::mask(&masked, |_, _| "[masked key]".to_owned())
     }
 }
 
@@ -74,7 +50,6 @@ mod tests {
             ("HOME", "/home/someone"),
         ];
         let mask = Mask::of_environment(&environment.map(|(name, value)| (name.into(), value.into())));
-        assert_eq!(mask.shapes.len(), SHAPES.len(), "every shape is a valid pattern");
         for (text, expect) in [
             ("x=abcdefgh1234;", "x=[masked: MY_TOKEN];"),
             ("1234 /home/someone", "1234 /home/someone"),

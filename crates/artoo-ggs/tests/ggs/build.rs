@@ -114,6 +114,7 @@ pub fn call(tool: &str, input: Value) -> ToolCall {
         effect: EffectClass::Fetch,
         programs: Vec::new(),
         touched: Vec::new(),
+        not_run: false,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Owns validation. A schema is ours, so one that does not compile is a programming error, reported as such.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -28,7 +28,9 @@ pub struct ShapeError {
 #[derive(Debug)]
 pub struct Shape {
     tolerant: Validator,
-    strict: Validator,
+    /// Compiled when it is needed, which is seldom: most answers need no rebuilding.
+    strict: OnceLock<Option<Validator>>,
+    schema: Value,
 }
 
 impl Shape {
@@ -47,7 +49,8 @@ impl Shape {
         allow_unknown_fields(&mut tolerant);
         Ok(Self {
             tolerant: compile(&tolerant)?,
-            strict: compile(schema)?,
+            strict: OnceLock::new(),
+            schema: schema.clone(),
         })
     }
 
@@ -64,7 +67,9 @@ impl Shape {
     /// # Errors
     /// The first fault with its place, as one line.
     pub fn check_strictly(&self, value: &Value) -> Result<(), String> {
-        check(&self.strict, value)
+        // It differs from the tolerant form, which compiled, in nothing that could keep it from compiling.
+        let strict = self.strict.get_or_init(|| jsonschema::validator_for(&self.schema).ok());
+        check(strict.as_ref().unwrap_or(&self.tolerant), value)
     }
 }
 

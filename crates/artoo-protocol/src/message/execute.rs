@@ -49,6 +49,9 @@ pub struct ToolCall {
     /// Paths that the call created or changed, absolute.
     #[serde(default)]
     pub touched: Vec<String>,
+    /// The gate refused it, so it never ran: evidence of nothing but the refusal.
+    #[serde(default)]
+    pub not_run: bool,
 }
 
 impl ToolCall {
@@ -108,7 +111,7 @@ pub struct ExecutionResult {
     /// Set when R3 reported by itself that the subtask cannot be done.
     #[serde(default)]
     pub infeasible: bool,
-    /// Set when law 1 stopped the attempt: a confirmation was refused or nobody could give it.
+    /// Set when law 1 stopped an action of the attempt: a confirmation was refused or nobody could give it.
     #[serde(default)]
     pub refused: bool,
     /// What really happened, in order.

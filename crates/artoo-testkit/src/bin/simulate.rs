@@ -33,14 +33,22 @@ fn main() -> ExitCode {
         if !run.wrongs.is_empty() {
             broken += 1;
             println!("seed {seed}:");
-            run.wrongs.iter().for_each(|wrong| println!("  {}", one_line(wrong, 2_000)));
+            run.wrongs
+                .iter()
+                .for_each(|wrong| println!("  {}", one_line(wrong, 2_000)));
         }
         if seeds == 1 {
             show(&run);
         }
     }
-    println!("{seeds} seeds from {from}: {broken} broke a law; {envelopes} messages, {tool_calls} tool calls; endings: {causes:?}");
-    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "{seeds} seeds from {from}: {broken} broke a law; {envelopes} messages, {tool_calls} tool calls; endings: {causes:?}"
+    );
+    if broken == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// The journals of a single seed, one line a record.
@@ -48,7 +56,12 @@ fn show(run: &Run) {
     for (suffix, records) in run.world.journals.all() {
         println!("task {suffix}");
         for record in records {
-            println!("{:4} {} {}", record.n, record.at, one_line(&format!("{:?}", record.entry), 700));
+            println!(
+                "{:4} {} {}",
+                record.n,
+                record.at,
+                one_line(&format!("{:?}", record.entry), 700)
+            );
         }
     }
 }

@@ -13,10 +13,16 @@ fn eventful() -> Scene {
     asking["clarify"] = json!(["Which files?"]);
     let plans = vec![
         json!({"subtasks": []}),
-        plan(&[step(1, "Compute by false", &[holds("number.txt", "7")]), step(1, "Look", &[json!("it was looked at")])]),
+        plan(&[
+            step(1, "Compute by false", &[holds("number.txt", "7")]),
+            step(1, "Look", &[json!("it was looked at")]),
+        ]),
         plan_with(
             &[json!("the number is right")],
-            &[step(1, "Clear the way", &[json!("it is clear")]), step(2, "Write it down", &[holds("number.txt", "42")])],
+            &[
+                step(1, "Clear the way", &[json!("it is clear")]),
+                step(2, "Write it down", &[holds("number.txt", "42")]),
+            ],
         ),
     ];
     let script = artoo_testkit::Scripted::default()
@@ -25,14 +31,26 @@ fn eventful() -> Scene {
         .works("by false", vec![shell("false"), say("done")])
         .works("Look", vec![shell("ls"), say("looked")])
         .works("Clear", vec![shell("rm old.txt"), say("cleared")])
-        .works("Write", vec![write("number.txt", "41"), say("41"), write("number.txt", "42"), say("42")])
+        .works(
+            "Write",
+            vec![
+                write("number.txt", "41"),
+                say("41"),
+                write("number.txt", "42"),
+                say("42"),
+            ],
+        )
         .judges(|_| true);
     let mut scene = Scene::new(script.into_mind(Millis(700)));
     scene.tool_takes = Millis(300);
     scene.check_takes = Millis(50);
     scene.memory.takes = Millis(20);
     scene.machine.files.insert("/w/old.txt".into(), String::new());
-    scene.person = Person { takes: Millis(4_000), clarifications: ["the Rust files".to_owned()].into(), ..Person::saying(Consent::Yes) };
+    scene.person = Person {
+        takes: Millis(4_000),
+        clarifications: ["the Rust files".to_owned()].into(),
+        ..Person::saying(Consent::Yes)
+    };
     scene
 }
 
@@ -55,7 +73,14 @@ fn nothing_of_an_aborted_task_goes_on_whenever_it_was_aborted() {
         let name = names[steps % names.len()].clone();
         let ended = whole::end(&world, &provisional).is_some();
         let before = world.log.len();
-        world.say(Role::User, Millis(0), TaskAborted { task_id: name, reason: "Ctrl+C".into() });
+        world.say(
+            Role::User,
+            Millis(0),
+            TaskAborted {
+                task_id: name,
+                reason: "Ctrl+C".into(),
+            },
+        );
         assert!(world.run(10_000), "no rest after an abort at {steps}");
         sound(&settings, &world);
         assert_eq!(world.open_tasks(), 0, "after an abort at {steps}");
@@ -66,7 +91,11 @@ fn nothing_of_an_aborted_task_goes_on_whenever_it_was_aborted() {
         if end.cause == Cause::Aborted {
             assert_eq!((end.directive, end.cause.exit_code()), (Ending::Abandon, 130));
             aborted += 1;
-            let at = world.log.iter().position(|e| e.payload.kind() == MessageKind::TaskAborted).unwrap();
+            let at = world
+                .log
+                .iter()
+                .position(|e| e.payload.kind() == MessageKind::TaskAborted)
+                .unwrap();
             let late: Vec<_> = world.log[at + 1..]
                 .iter()
                 .filter(|e| e.from != Role::User && e.payload.kind() != MessageKind::FinalResult)
@@ -89,10 +118,22 @@ fn a_plan_that_arrives_after_the_abort_is_not_run() {
     let input = whole::input(1, REQUEST, false);
     let task = input.task_id.clone();
     world.say(Role::User, Millis(0), input);
-    world.say(Role::User, Millis(1_000), TaskAborted { task_id: task.clone(), reason: "Ctrl+C".into() });
+    world.say(
+        Role::User,
+        Millis(1_000),
+        TaskAborted {
+            task_id: task.clone(),
+            reason: "Ctrl+C".into(),
+        },
+    );
     assert!(world.run(1_000));
     assert_eq!(world.surroundings.asked.len(), 2, "R2's model was being asked");
-    assert!(!world.log.iter().any(|e| e.payload.kind() == MessageKind::DispatchManifest));
+    assert!(
+        !world
+            .log
+            .iter()
+            .any(|e| e.payload.kind() == MessageKind::DispatchManifest)
+    );
     assert_eq!(whole::end(&world, &task).unwrap().cause, Cause::Aborted);
     sound(&settings, &world);
 }

@@ -14,35 +14,81 @@ fn near(a: f64, b: f64) -> bool {
 #[test]
 fn a_wrong_approach_is_left_and_another_one_succeeds() {
     let plans = vec![
-        plan(&[step(1, "Compute the number by false", &[json!({"criterion": "it ran", "check": {"kind": "exit_code"}}), holds("number.txt", "42")])]),
+        plan(&[step(
+            1,
+            "Compute the number by false",
+            &[
+                json!({"criterion": "it ran", "check": {"kind": "exit_code"}}),
+                holds("number.txt", "42"),
+            ],
+        )]),
         plan(&[step(1, "Write the number straight away", &[holds("number.txt", "42")])]),
     ];
     let script = script()
         .in_turn("plan", plans)
-        .works("by false", vec![shell("false"), say("done"), shell("false"), say("done"), shell("false"), say("done")])
-        .works("straight away", vec![shell("false"), write("number.txt", "42"), say("42")]);
+        .works(
+            "by false",
+            vec![
+                shell("false"),
+                say("done"),
+                shell("false"),
+                say("done"),
+                shell("false"),
+                say("done"),
+            ],
+        )
+        .works(
+            "straight away",
+            vec![shell("false"), write("number.txt", "42"), say("42")],
+        );
     let run = run(Scene::scripted(script));
 
     let directives = run.directives();
-    let [directive] = directives.as_slice() else { panic!("{directives:?}") };
+    let [directive] = directives.as_slice() else {
+        panic!("{directives:?}")
+    };
     let loss = directive.loss;
     assert!(near(loss.d.get(), 1.0) && near(loss.p.get(), 1.0), "{loss:?}");
     assert!(near(loss.omega.get(), 0.2), "one round of three, no time: {loss:?}");
     assert!(near(loss.l.get(), 0.6 + 0.3 * 0.8 + 0.4 * 0.2), "{loss:?}");
     assert!(near(directive.grad_l.get(), 0.0));
     assert_eq!(directive.directive, Directive::BreakSymmetry);
-    assert_eq!((directive.prev_directive, directive.urgency), (PreviousDirective::Init, Urgency::Neutral));
+    assert_eq!(
+        (directive.prev_directive, directive.urgency),
+        (PreviousDirective::Init, Urgency::Neutral)
+    );
     assert_eq!(directive.blocked_tools, ["shell:false"]);
     assert!(directive.blocked_targets.is_empty());
 
     let replanned = run.prompts(Role::R2)[1];
-    assert!(replanned.contains("shell:false") && replanned.contains("break_symmetry"), "{replanned}");
-    assert_eq!(run.ran().iter().filter(|call| call.contains("false")).count(), 3, "the gate refused the fourth");
+    assert!(
+        replanned.contains("shell:false") && replanned.contains("break_symmetry"),
+        "{replanned}"
+    );
+    assert_eq!(
+        run.ran().iter().filter(|call| call.contains("false")).count(),
+        3,
+        "the gate refused the fourth"
+    );
     let end = run.end();
     assert_eq!((end.directive, end.cause, end.replans), (Ending::Accept, Cause::Met, 1));
     assert_eq!(end.prev_directive, PreviousDirective::BreakSymmetry);
-    let states: Vec<MacroState> = run.world.surroundings.memory.written.iter().map(|megram| megram.state).collect();
-    assert_eq!(states, [MacroState::ChangeApproach, MacroState::BreakSymmetry, MacroState::Accept]);
+    let states: Vec<MacroState> = run
+        .world
+        .surroundings
+        .memory
+        .written
+        .iter()
+        .map(|megram| megram.state)
+        .collect();
+    assert_eq!(
+        states,
+        [
+            MacroState::ChangeApproach,
+            MacroState::BreakSymmetry,
+            MacroState::Accept
+        ]
+    );
 }
 
 #[test]
@@ -55,7 +101,10 @@ fn an_obstacle_of_the_environment_changes_the_path() {
     let read = |path: &str| tool_reply("read_file", json!({ "path": path }));
     let script = script()
         .in_turn("plan", plans)
-        .works("the other", vec![read("/home/me/missing"), read("/home/me/list"), say("one")])
+        .works(
+            "the other",
+            vec![read("/home/me/missing"), read("/home/me/list"), say("one")],
+        )
         .works("Read the list", vec![read("/home/me/missing"), say("It is not there.")]);
     let mut scene = Scene::scripted(script);
     scene.machine.files.insert("/home/me/list".into(), "one".into());
@@ -63,7 +112,11 @@ fn an_obstacle_of_the_environment_changes_the_path() {
     let directive = run.directives()[0];
     assert!(near(directive.loss.p.get(), 0.0), "{:?}", directive.loss);
     assert_eq!(directive.directive, Directive::ChangePath);
-    assert_eq!(directive.blocked_targets, ["/home/me/missing"], "what R3 wrote is what R7 reads");
+    assert_eq!(
+        directive.blocked_targets,
+        ["/home/me/missing"],
+        "what R3 wrote is what R7 reads"
+    );
     assert!(directive.blocked_tools.is_empty());
     let reads = run.ran().iter().filter(|call| call.contains("missing")).count();
     assert_eq!(reads, 3, "one in each attempt of the first round, none in the second");
@@ -74,8 +127,13 @@ fn an_obstacle_of_the_environment_changes_the_path() {
 fn a_rejected_merge_is_never_a_success() {
     let rounds: Vec<Value> = (1..=5)
         .map(|round| {
-            let done: Vec<Value> = (0..4).map(|at| json!({"criterion": format!("part {at}"), "check": {"kind": "exit_code"}})).collect();
-            plan_with(&[json!("the sum is right")], &[step(1, &format!("Add up, way {round}"), &done)])
+            let done: Vec<Value> = (0..4)
+                .map(|at| json!({"criterion": format!("part {at}"), "check": {"kind": "exit_code"}}))
+                .collect();
+            plan_with(
+                &[json!("the sum is right")],
+                &[step(1, &format!("Add up, way {round}"), &done)],
+            )
         })
         .collect();
     let script = diligent(script().in_turn("plan", rounds)).judges(|_| false);
@@ -86,17 +144,28 @@ fn a_rejected_merge_is_never_a_success() {
     let d = run.directives()[0].loss.d.get();
     assert!(near(d, 0.2), "one of five criteria, well within the threshold: {d}");
     let end = run.end();
-    assert_eq!((end.directive, end.cause, end.replans), (Ending::Abandon, Cause::Resources, 3));
+    assert_eq!(
+        (end.directive, end.cause, end.replans),
+        (Ending::Abandon, Cause::Resources, 3)
+    );
     assert_eq!(end.unmet, ["the sum is right"]);
 }
 
 #[test]
 fn close_enough_is_a_success_that_names_what_is_missing() {
-    let parts: Vec<Value> = (0..4).map(|at| json!({"criterion": format!("part {at}"), "check": {"kind": "exit_code"}})).collect();
-    let steps = [step(1, "Do the most of it", &parts), step(1, "Do the rest", &[exists("rest.txt")])];
+    let parts: Vec<Value> = (0..4)
+        .map(|at| json!({"criterion": format!("part {at}"), "check": {"kind": "exit_code"}}))
+        .collect();
+    let steps = [
+        step(1, "Do the most of it", &parts),
+        step(1, "Do the rest", &[exists("rest.txt")]),
+    ];
     let run = run(Scene::scripted(diligent(script().structured("plan", plan(&steps)))));
     let end = run.end();
-    assert_eq!((end.directive, end.cause, end.replans), (Ending::Success, Cause::WithinThreshold, 0));
+    assert_eq!(
+        (end.directive, end.cause, end.replans),
+        (Ending::Success, Cause::WithinThreshold, 0)
+    );
     assert_eq!(end.unmet, ["rest.txt exists"]);
     assert!(end.summary.contains("rest.txt exists"), "{}", end.summary);
     assert_eq!(end.cause.exit_code(), 0);
@@ -104,7 +173,14 @@ fn close_enough_is_a_success_that_names_what_is_missing() {
 
 #[test]
 fn one_failed_subtask_of_two_is_a_gap_and_no_model_is_asked_about_it() {
-    let steps = [step(1, "This", &[json!({"criterion": "it ran", "check": {"kind": "exit_code"}})]), step(1, "That", &[exists("that.txt")])];
+    let steps = [
+        step(
+            1,
+            "This",
+            &[json!({"criterion": "it ran", "check": {"kind": "exit_code"}})],
+        ),
+        step(1, "That", &[exists("that.txt")]),
+    ];
     let plans = vec![plan_with(&[json!("both are done")], &steps), json!({"subtasks": []})];
     let script = diligent(script().in_turn("plan", plans)).judges(|_| true);
     let run = run(Scene::scripted(script));
@@ -120,7 +196,11 @@ fn rounds(met: &[usize]) -> Vec<Value> {
         .map(|(round, met)| {
             let criteria: Vec<Value> = (0..5)
                 .map(|at| {
-                    let file = if at < *met { "there.txt".to_owned() } else { format!("gone{round}.txt") };
+                    let file = if at < *met {
+                        "there.txt".to_owned()
+                    } else {
+                        format!("gone{round}.txt")
+                    };
                     let mut criterion = exists(&file);
                     criterion["criterion"] = json!(format!("criterion {at} of round {round}"));
                     criterion
@@ -141,7 +221,10 @@ fn tried(met: &[usize]) -> crate::support::Run {
 fn a_task_that_diverges_is_stopped_before_its_budget() {
     let run = tried(&[3, 1, 0, 5]);
     let end = run.end();
-    assert_eq!((end.directive, end.cause, end.replans), (Ending::Abandon, Cause::Divergence, 2));
+    assert_eq!(
+        (end.directive, end.cause, end.replans),
+        (Ending::Abandon, Cause::Divergence, 2)
+    );
     let losses: Vec<f64> = run.directives().iter().map(|d| d.loss.l.get()).collect();
     assert!(near(losses[0], 0.6 * 0.4 + 0.3 * 0.8 + 0.4 * 0.2), "{losses:?}");
     assert!(near(losses[1], 0.6 * 0.8 + 0.3 * 0.6 + 0.4 * 0.4), "{losses:?}");
@@ -155,10 +238,17 @@ fn the_fourth_gap_ends_the_task_because_the_resources_are_spent() {
     let run = tried(&[1, 1, 1, 1, 1]);
     assert_eq!(run.count(MessageKind::ReplanRequest), 4);
     let end = run.end();
-    assert_eq!((end.directive, end.cause, end.replans), (Ending::Abandon, Cause::Resources, 3));
+    assert_eq!(
+        (end.directive, end.cause, end.replans),
+        (Ending::Abandon, Cause::Resources, 3)
+    );
     assert!(near(end.loss.omega.get(), 0.8), "{:?}", end.loss);
     assert_eq!(end.unmet.len(), 4);
-    assert!(end.summary.contains("criterion 1 of round 3"), "it says what failed: {}", end.summary);
+    assert!(
+        end.summary.contains("criterion 1 of round 3"),
+        "it says what failed: {}",
+        end.summary
+    );
 }
 
 #[test]
@@ -176,5 +266,9 @@ fn the_same_plan_again_is_sent_back() {
     let run = run(Scene::scripted(script));
     assert_eq!(run.end().cause, Cause::PlanningFailed);
     assert_eq!(run.count(MessageKind::DispatchManifest), 1);
-    assert_eq!(run.prompts(Role::R2).len(), 4, "one plan, then three tries at another one");
+    assert_eq!(
+        run.prompts(Role::R2).len(),
+        4,
+        "one plan, then three tries at another one"
+    );
 }

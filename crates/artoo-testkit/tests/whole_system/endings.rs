@@ -8,8 +8,8 @@ use artoo_testkit::{NEVER, Person, Reply, Scene, Scripted, Settings};
 use serde_json::{Value, json};
 
 use crate::support::{
-    REQUEST, Run, diligent, exists, nothing_called, one_file, plan, plan_with, report, run, run_with, say, script, shell, step, value,
-    write,
+    REQUEST, Run, diligent, exists, nothing_called, one_file, plan, plan_with, report, run, run_with, say, script,
+    shell, step, value, write,
 };
 
 /// One subtask with a criterion for every kind of judge, and a task criterion for the last one.
@@ -23,9 +23,17 @@ fn judged_everywhere() -> Scripted {
 }
 
 /// A mind that leaves one role without an answer, or with this one.
-fn except(role: Role, script: Scripted, answer: impl Fn(&ModelRequest) -> Reply<Result<ModelReply, ModelError>> + 'static) -> Scene {
+fn except(
+    role: Role,
+    script: Scripted,
+    answer: impl Fn(&ModelRequest) -> Reply<Result<ModelReply, ModelError>> + 'static,
+) -> Scene {
     Scene::new(Box::new(move |asker, request| {
-        if asker == role { answer(request) } else { Reply::now(script.answer(request)) }
+        if asker == role {
+            answer(request)
+        } else {
+            Reply::now(script.answer(request))
+        }
     }))
 }
 
@@ -35,21 +43,40 @@ const JUDGES: [Role; 5] = [Role::R1, Role::R2, Role::R3, Role::R4a, Role::R4b];
 fn a_task_that_cannot_be_done_is_given_up_with_words_for_what_was_achieved() {
     let script = script()
         .structured("plan", one_file())
-        .works("Count", vec![report("failed", "", "there is no such folder on this machine")])
-        .structured("partial_result", json!({"achieved": "nothing yet", "failed": "the folder is missing", "next_steps": ["name the folder"]}));
+        .works(
+            "Count",
+            vec![report("failed", "", "there is no such folder on this machine")],
+        )
+        .structured(
+            "partial_result",
+            json!({"achieved": "nothing yet", "failed": "the folder is missing", "next_steps": ["name the folder"]}),
+        );
     let run = run(Scene::scripted(script));
     let end = run.end();
     assert_eq!((end.directive, end.cause), (Ending::Abandon, Cause::Infeasible));
     assert_eq!(run.count(MessageKind::PartialResultRequest), 1);
-    assert!(end.summary.contains("the folder is missing") && end.summary.contains("name the folder"), "{}", end.summary);
-    assert_eq!(run.count(MessageKind::CorrectionSignal), 0, "no retry of what cannot be done");
+    assert!(
+        end.summary.contains("the folder is missing") && end.summary.contains("name the folder"),
+        "{}",
+        end.summary
+    );
+    assert_eq!(
+        run.count(MessageKind::CorrectionSignal),
+        0,
+        "no retry of what cannot be done"
+    );
 }
 
 #[test]
 fn a_wording_that_never_comes_does_not_hold_up_the_end() {
-    let script = script().structured("plan", one_file()).works("Count", vec![report("failed", "", "no such folder")]);
+    let script = script()
+        .structured("plan", one_file())
+        .works("Count", vec![report("failed", "", "no such folder")]);
     let scene = Scene::new(Box::new(move |_, request| match form_name(request) {
-        "partial_result" => Reply { after: NEVER, value: Ok(say("")) },
+        "partial_result" => Reply {
+            after: NEVER,
+            value: Ok(say("")),
+        },
         _ => Reply::now(script.answer(request)),
     }));
     let run = run(scene);
@@ -62,18 +89,35 @@ fn a_wording_that_never_comes_does_not_hold_up_the_end() {
 fn a_refused_action_stops_the_task_and_is_not_done() {
     for (consent, person) in [(Consent::No, true), (Consent::Nobody, false)] {
         let script = script()
-            .structured("plan", plan(&[step(1, "Clean up", &[json!({"criterion": "old.txt is gone", "check": {"kind": "file_absent", "path": "old.txt"}})])]))
-            .works("Clean up", vec![shell("rm old.txt"), report("failed", "", "I may not delete it.")]);
+            .structured(
+                "plan",
+                plan(&[step(
+                    1,
+                    "Clean up",
+                    &[json!({"criterion": "old.txt is gone", "check": {"kind": "file_absent", "path": "old.txt"}})],
+                )]),
+            )
+            .works(
+                "Clean up",
+                vec![shell("rm old.txt"), report("failed", "", "I may not delete it.")],
+            );
         let mut scene = Scene::scripted(script);
         scene.machine.files.insert("/w/old.txt".into(), "precious".into());
         scene.person = Person::saying(consent);
         let run = run(scene);
         let end = run.end();
-        assert_eq!((end.directive, end.cause, end.cause.exit_code()), (Ending::Abandon, Cause::Refused, 4), "{person}");
+        assert_eq!(
+            (end.directive, end.cause, end.cause.exit_code()),
+            (Ending::Abandon, Cause::Refused, 4),
+            "{person}"
+        );
         assert!(run.world.surroundings.machine.files.contains_key("/w/old.txt"));
         assert_eq!(run.count(MessageKind::ConfirmationRequest), 1);
         assert_eq!(run.count(MessageKind::CorrectionSignal), 0);
-        assert!(run.world.surroundings.memory.written.is_empty(), "a refusal teaches nothing about the approach");
+        assert!(
+            run.world.surroundings.memory.written.is_empty(),
+            "a refusal teaches nothing about the approach"
+        );
     }
 }
 
@@ -81,7 +125,10 @@ fn a_refused_action_stops_the_task_and_is_not_done() {
 fn no_valid_plan_after_two_more_tries_ends_the_task() {
     let run = run(Scene::scripted(script().structured("plan", json!({"subtasks": []}))));
     let end = run.end();
-    assert_eq!((end.directive, end.cause, end.cause.exit_code()), (Ending::Abandon, Cause::PlanningFailed, 1));
+    assert_eq!(
+        (end.directive, end.cause, end.cause.exit_code()),
+        (Ending::Abandon, Cause::PlanningFailed, 1)
+    );
     assert_eq!(run.askers(), [Role::R1, Role::R2, Role::R2, Role::R2]);
     assert!(run.prompts(Role::R2)[2].contains("no_subtasks"), "the reasons are told");
 }
@@ -96,17 +143,28 @@ fn criteria_that_restate_the_intent_and_tools_that_are_missing_are_sent_back() {
     let run = run(Scene::scripted(script));
     assert_eq!(run.end().cause, Cause::Met);
     let again = run.prompts(Role::R2)[1];
-    assert!(again.contains("restated_intent") && again.contains("spotlight") && again.contains("read_file"), "{again}");
+    assert!(
+        again.contains("restated_intent") && again.contains("spotlight") && again.contains("read_file"),
+        "{again}"
+    );
 }
 
 #[test]
 fn without_a_model_the_task_ends_and_says_so() {
     for role in JUDGES {
-        let scene = except(role, judged_everywhere(), |_| Reply::now(Err(ModelError::Unreachable { message: "connection refused".into() })));
+        let scene = except(role, judged_everywhere(), |_| {
+            Reply::now(Err(ModelError::Unreachable {
+                message: "connection refused".into(),
+            }))
+        });
         let run = run(scene);
         let end = run.end();
         assert_eq!(end.directive, Ending::Abandon, "{role}");
-        let told = if role == Role::R4b { &run.gaps()[0].gap_summary } else { &end.summary };
+        let told = if role == Role::R4b {
+            &run.gaps()[0].gap_summary
+        } else {
+            &end.summary
+        };
         assert!(told.contains("connection refused"), "{role}: {told}");
         if matches!(role, Role::R1 | Role::R2) {
             assert_eq!((end.cause, end.cause.exit_code()), (Cause::NoModel, 3), "{role}");
@@ -124,8 +182,14 @@ fn when_the_only_model_goes_away_in_mid_task_the_cause_is_told() {
         Reply::now(if calls.get() > 2 { gone } else { script.answer(request) })
     }));
     let run = run(scene);
-    assert_eq!((run.end().directive, run.end().cause), (Ending::Abandon, Cause::NoModel));
-    assert!(run.world.surroundings.memory.written.is_empty(), "an outage teaches nothing about the approach");
+    assert_eq!(
+        (run.end().directive, run.end().cause),
+        (Ending::Abandon, Cause::NoModel)
+    );
+    assert!(
+        run.world.surroundings.memory.written.is_empty(),
+        "an outage teaches nothing about the approach"
+    );
 }
 
 #[test]
@@ -145,7 +209,11 @@ fn rubbish_from_a_model_never_hangs_and_never_passes() {
             let run = run(except(role, judged_everywhere(), move |_| Reply::now(Ok(answer()))));
             let end = run.end();
             let harmless = role == Role::R1 && end.cause == Cause::Met;
-            assert!(harmless || end.directive == Ending::Abandon, "{role} {at}: {:?}", end.cause);
+            assert!(
+                harmless || end.directive == Ending::Abandon,
+                "{role} {at}: {:?}",
+                end.cause
+            );
         }
     }
 }
@@ -154,10 +222,19 @@ fn rubbish_from_a_model_never_hangs_and_never_passes() {
 fn an_error_of_a_model_is_an_ordinary_answer() {
     for role in JUDGES {
         let errors: [fn() -> ModelError; 4] = [
-            || ModelError::Unusable { message: "finish_reason length".into() },
-            || ModelError::Unreadable { message: "no JSON".into() },
-            || ModelError::Rejected { status: 401, message: "no key".into() },
-            || ModelError::NotUnderstood { message: "The offline grammar does not know this sentence.".into() },
+            || ModelError::Unusable {
+                message: "finish_reason length".into(),
+            },
+            || ModelError::Unreadable {
+                message: "no JSON".into(),
+            },
+            || ModelError::Rejected {
+                status: 401,
+                message: "no key".into(),
+            },
+            || ModelError::NotUnderstood {
+                message: "The offline grammar does not know this sentence.".into(),
+            },
         ];
         for error in errors {
             let run = run(except(role, judged_everywhere(), move |_| Reply::now(Err(error()))));
@@ -168,7 +245,9 @@ fn an_error_of_a_model_is_an_ordinary_answer() {
 
 #[test]
 fn an_unreadable_merge_verdict_becomes_a_replan() {
-    let scene = except(Role::R4b, judged_everywhere(), |_| Reply::now(Ok(say("Looks fine to me!"))));
+    let scene = except(Role::R4b, judged_everywhere(), |_| {
+        Reply::now(Ok(say("Looks fine to me!")))
+    });
     let run = run(scene);
     let gap = run.gaps()[0];
     assert!(gap.failed_subtasks.is_empty() && gap.task_verdicts.len() == 1);
@@ -178,9 +257,16 @@ fn an_unreadable_merge_verdict_becomes_a_replan() {
 #[test]
 fn a_model_that_never_answers_is_stopped_by_the_time_budget() {
     for role in JUDGES {
-        let run = run(except(role, judged_everywhere(), |_| Reply { after: NEVER, value: Ok(say("")) }));
+        let run = run(except(role, judged_everywhere(), |_| Reply {
+            after: NEVER,
+            value: Ok(say("")),
+        }));
         let end = run.end();
-        assert_eq!((end.directive, end.cause, end.cause.exit_code()), (Ending::Abandon, Cause::Budget, 5), "{role}");
+        assert_eq!(
+            (end.directive, end.cause, end.cause.exit_code()),
+            (Ending::Abandon, Cause::Budget, 5),
+            "{role}"
+        );
         assert_eq!(run.took(), Settings::default().params.time_budget_ms, "{role}");
     }
 }
@@ -201,9 +287,14 @@ fn a_budget_of_tokens_ends_the_task() {
         limit: Finite::new(100_000.0).unwrap(),
     };
     let script = judged_everywhere();
-    let run = run_with(Settings::default(), Scene::new(script.into_mind(Millis(1_000))), REQUEST, |world, task| {
-        world.say(Role::Runtime, Millis(2_500), reached(task));
-    });
+    let run = run_with(
+        Settings::default(),
+        Scene::new(script.into_mind(Millis(1_000))),
+        REQUEST,
+        |world, task| {
+            world.say(Role::Runtime, Millis(2_500), reached(task));
+        },
+    );
     let end = run.end();
     assert_eq!((end.directive, end.cause), (Ending::Abandon, Cause::Budget));
     assert!(end.summary.contains("120000"), "{}", end.summary);
@@ -222,8 +313,15 @@ fn what_needs_no_tool_is_answered_at_once() {
     assert_eq!(end.output, json!("A monoid in the category of endofunctors."));
     assert_eq!(answered.askers(), [Role::R1]);
 
-    for live in ["What time is it?", "How much disk is left?", "kill what runs on port 80", "do it again"] {
-        let script = Scripted::default().structured("task_spec", spec.clone()).structured("plan", json!({"subtasks": []}));
+    for live in [
+        "What time is it?",
+        "How much disk is left?",
+        "kill what runs on port 80",
+        "do it again",
+    ] {
+        let script = Scripted::default()
+            .structured("task_spec", spec.clone())
+            .structured("plan", json!({"subtasks": []}));
         let run: Run = run_with(Settings::default(), Scene::scripted(script), live, |_, _| ());
         assert_eq!(run.count(MessageKind::DirectAnswer), 0, "{live} needs tools");
     }
@@ -232,7 +330,12 @@ fn what_needs_no_tool_is_answered_at_once() {
 #[test]
 fn an_empty_request_ends_too() {
     for text in ["", "  \n"] {
-        let run = run_with(Settings::default(), Scene::scripted(diligent(script())), text, |_, _| ());
+        let run = run_with(
+            Settings::default(),
+            Scene::scripted(diligent(script())),
+            text,
+            |_, _| (),
+        );
         assert_eq!(run.end().cause, Cause::PlanningFailed);
         assert!(run.askers().is_empty());
     }

@@ -9,8 +9,20 @@ use crate::support::{REQUEST, holds, one_file, plan, run, say, script, shell, so
 
 #[test]
 fn the_second_run_of_a_failed_task_differs_because_of_memory() {
-    let by_false = |way: &str| plan(&[step(1, &format!("Compute by false, {way}"), &[holds("number.txt", "42")])]);
-    let plans = vec![by_false("first"), json!({"subtasks": []}), json!({"subtasks": []}), json!({"subtasks": []}), one_file()];
+    let by_false = |way: &str| {
+        plan(&[step(
+            1,
+            &format!("Compute by false, {way}"),
+            &[holds("number.txt", "42")],
+        )])
+    };
+    let plans = vec![
+        by_false("first"),
+        json!({"subtasks": []}),
+        json!({"subtasks": []}),
+        json!({"subtasks": []}),
+        one_file(),
+    ];
     let script = script()
         .in_turn("plan", plans)
         .works("by false", vec![shell("false"), say("done")])
@@ -41,7 +53,10 @@ fn the_second_run_of_a_failed_task_differs_because_of_memory() {
         artoo_protocol::Message::DispatchManifest(manifest) => Some(manifest),
         _ => None,
     });
-    assert!(!manifest.unwrap().rules_used.is_empty(), "the plan names the memories that shaped it");
+    assert!(
+        !manifest.unwrap().rules_used.is_empty(),
+        "the plan names the memories that shaped it"
+    );
     sound(&settings, &world);
 }
 
@@ -56,8 +71,18 @@ fn a_memory_that_does_not_answer_holds_up_no_plan() {
         scene.memory.down = down;
         let run = run(scene);
         assert_eq!(run.end().cause, Cause::Met);
-        let ended = run.world.log.iter().find(|e| e.payload.kind() == MessageKind::FinalResult).unwrap().timestamp;
+        let ended = run
+            .world
+            .log
+            .iter()
+            .find(|e| e.payload.kind() == MessageKind::FinalResult)
+            .unwrap()
+            .timestamp;
         assert_eq!(ended.since(whole::morning()), Millis::from_seconds(seconds));
-        assert!(run.prompts(Role::R2)[0].contains("memory is not available"), "{}", run.prompts(Role::R2)[0]);
+        assert!(
+            run.prompts(Role::R2)[0].contains("memory is not available"),
+            "{}",
+            run.prompts(Role::R2)[0]
+        );
     }
 }

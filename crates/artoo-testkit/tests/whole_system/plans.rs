@@ -1,7 +1,7 @@
 //! Plans and their dispatch: from one subtask to groups that hand on what they found.
 
 use artoo_protocol::message::{Cause, Ending};
-use artoo_protocol::{MessageKind, Millis, Role};
+use artoo_protocol::{MessageKind, Millis, Role, Unit01};
 use artoo_testkit::Scene;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn a_trivial_task_with_machine_checks_costs_four_model_calls() {
     assert_eq!((end.directive, end.cause, end.replans), (Ending::Accept, Cause::Met, 0));
     assert_eq!(end.output, json!("There are 42 files."));
     assert!(end.unmet.is_empty() && end.unverified.is_empty());
-    assert_eq!((end.loss.d.get(), end.loss.p.get()), (0.0, 0.0));
+    assert_eq!((end.loss.d, end.loss.p), (Unit01::ZERO, Unit01::ZERO));
     assert_eq!(run.world.surroundings.machine.files["/w/number.txt"], "42");
     assert_eq!(end.task_id.as_str(), "count_rust_files_00000001");
 }
@@ -26,7 +26,11 @@ fn a_trivial_task_with_machine_checks_costs_four_model_calls() {
 #[test]
 fn the_second_group_waits_for_the_first_and_gets_its_output() {
     let steps = [
-        step(1, "Find the files", &[json!({"criterion": "a list came", "check": {"kind": "exit_code"}})]),
+        step(
+            1,
+            "Find the files",
+            &[json!({"criterion": "a list came", "check": {"kind": "exit_code"}})],
+        ),
         step(2, "Note the number", &[holds("number.txt", "42")]),
     ];
     let script = script()
@@ -54,7 +58,7 @@ fn a_failed_groups_output_is_not_fed_to_the_next_group() {
     let gap = run.gaps()[0];
     assert_eq!(gap.outcomes.len(), 3);
     assert_eq!(gap.failed_subtasks.len(), 1);
-    assert_eq!(run.directives()[0].loss.d.get(), 1.0, "what was not run counts");
+    assert_eq!(run.directives()[0].loss.d, Unit01::ONE, "what was not run counts");
 }
 
 #[test]
@@ -76,7 +80,15 @@ fn three_subtasks_of_one_group_run_side_by_side() {
 
 #[test]
 fn sequences_of_zero_and_below_never_hang() {
-    let mut steps: Vec<Value> = (0..4).map(|at| step(1, &format!("Do {at}"), &[json!({"criterion": "done", "check": {"kind": "exit_code"}})])).collect();
+    let mut steps: Vec<Value> = (0..4)
+        .map(|at| {
+            step(
+                1,
+                &format!("Do {at}"),
+                &[json!({"criterion": "done", "check": {"kind": "exit_code"}})],
+            )
+        })
+        .collect();
     for (at, sequence) in [json!(0), json!(-7), json!(null), json!("x")].into_iter().enumerate() {
         steps[at]["sequence"] = sequence;
         steps[at]["id"] = json!("one id for all");
@@ -90,15 +102,23 @@ fn sequences_of_zero_and_below_never_hang() {
 fn a_first_attempt_that_misses_a_criterion_is_corrected() {
     let script = script().structured("plan", one_file()).works(
         "Count",
-        vec![write("number.txt", "41"), say("41"), write("number.txt", "42"), say("42")],
+        vec![
+            write("number.txt", "41"),
+            say("41"),
+            write("number.txt", "42"),
+            say("42"),
+        ],
     );
     let run = run(Scene::scripted(script));
     assert_eq!((run.end().cause, run.end().replans), (Cause::Met, 0));
     assert_eq!(run.count(MessageKind::CorrectionSignal), 1);
     assert_eq!(run.summary().outcomes[0].gap_trajectory.len(), 2);
-    assert_eq!(run.summary().outcomes[0].gap_trajectory[0].score.get(), 0.5);
+    assert_eq!(run.summary().outcomes[0].gap_trajectory[0].score, Unit01::clamped(0.5));
     let second = run.prompts(Role::R3)[2];
-    assert!(second.contains("number.txt holds 42"), "the failed criterion word for word: {second}");
+    assert!(
+        second.contains("number.txt holds 42"),
+        "the failed criterion word for word: {second}"
+    );
     assert_eq!(run.end().output, json!("42"));
 }
 
@@ -107,10 +127,22 @@ fn a_claim_of_success_over_an_interrupted_call_is_retried() {
     let criterion = json!({"criterion": "the backup is complete", "mode": "verifiable"});
     let script = script()
         .structured("plan", plan(&[step(1, "Back up", &[criterion])]))
-        .works("Back up", vec![shell("sleep 40"), say("The backup is complete."), shell("ls"), say("It is there.")])
+        .works(
+            "Back up",
+            vec![
+                shell("sleep 40"),
+                say("The backup is complete."),
+                shell("ls"),
+                say("It is there."),
+            ],
+        )
         .judges(|_| true);
     let run = run(Scene::scripted(script));
-    assert_eq!(run.count(MessageKind::CorrectionSignal), 1, "a contradiction is not believed");
+    assert_eq!(
+        run.count(MessageKind::CorrectionSignal),
+        1,
+        "a contradiction is not believed"
+    );
     assert_eq!(run.end().cause, Cause::Met);
 }
 
@@ -118,7 +150,10 @@ fn a_claim_of_success_over_an_interrupted_call_is_retried() {
 fn a_verifiable_criterion_is_not_met_by_words_alone() {
     let criterion = json!({"criterion": "the files were counted", "mode": "verifiable"});
     let plans = vec![plan(&[step(1, "Count", &[criterion])]), json!({"subtasks": []})];
-    let script = script().in_turn("plan", plans).works("Count", vec![say("I counted them: 42.")]).judges(|_| true);
+    let script = script()
+        .in_turn("plan", plans)
+        .works("Count", vec![say("I counted them: 42.")])
+        .judges(|_| true);
     let run = run(Scene::scripted(script));
     assert_eq!(run.end().directive, Ending::Abandon);
     assert!(!run.askers().contains(&Role::R4a), "no model is asked about it");

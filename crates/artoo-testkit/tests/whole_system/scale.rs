@@ -13,11 +13,20 @@ fn ran() -> Value {
 
 #[test]
 fn a_thousand_subtasks_complete_and_every_outcome_counts() {
-    let steps: Vec<Value> = (0..1_000).map(|at| step(1 + at / 300, &format!("Do part {at}"), &[ran()])).collect();
-    let run = run(Scene::new(diligent(script().structured("plan", plan(&steps))).into_mind(Millis(10))));
+    let steps: Vec<Value> = (0..1_000)
+        .map(|at| step(1 + at / 300, &format!("Do part {at}"), &[ran()]))
+        .collect();
+    let run = run(Scene::new(
+        diligent(script().structured("plan", plan(&steps))).into_mind(Millis(10)),
+    ));
     assert_eq!(run.end().cause, Cause::Met);
     assert_eq!(run.summary().outcomes.len(), 1_000);
-    assert!(run.summary().outcomes.iter().all(|outcome| outcome.status == OutcomeStatus::Matched));
+    assert!(
+        run.summary()
+            .outcomes
+            .iter()
+            .all(|outcome| outcome.status == OutcomeStatus::Matched)
+    );
     assert_eq!(run.count(MessageKind::SubTask), 1_000);
     assert_eq!(run.count(MessageKind::SubTaskOutcome), 1_000);
     assert_eq!(run.askers().len(), 2 + 2 * 1_000);
@@ -25,7 +34,9 @@ fn a_thousand_subtasks_complete_and_every_outcome_counts() {
 
 #[test]
 fn one_failure_among_a_thousand_is_found_and_named() {
-    let mut steps: Vec<Value> = (0..1_000).map(|at| step(1, &format!("Do part {at}"), &[ran()])).collect();
+    let mut steps: Vec<Value> = (0..1_000)
+        .map(|at| step(1, &format!("Do part {at}"), &[ran()]))
+        .collect();
     steps[777] = step(1, "Do part 777", &[exists("part777.txt")]);
     let run = run(Scene::scripted(diligent(script().structured("plan", plan(&steps)))));
     let end = run.end();
@@ -38,7 +49,11 @@ fn one_failure_among_a_thousand_is_found_and_named() {
 #[test]
 fn a_hundred_tasks_at_once_do_not_mix() {
     let settings = Settings::default();
-    let steps = [step(1, "Do this", &[ran()]), step(1, "Do that", &[ran()]), step(2, "Do the rest", &[ran()])];
+    let steps = [
+        step(1, "Do this", &[ran()]),
+        step(1, "Do that", &[ran()]),
+        step(2, "Do the rest", &[ran()]),
+    ];
     let script = diligent(script().structured("plan", plan(&steps)));
     let scene = Scene::new(script.into_mind(Millis(500)));
     let mut world = whole::system(&settings, scene).unwrap().paced(7, Millis(900));
@@ -55,7 +70,11 @@ fn a_hundred_tasks_at_once_do_not_mix() {
         let end = whole::end(&world, task).expect("a FinalResult");
         assert_eq!((end.cause, end.task_id.suffix()), (Cause::Met, task.suffix()));
     }
-    let ends = world.log.iter().filter(|e| e.payload.kind() == MessageKind::FinalResult).count();
+    let ends = world
+        .log
+        .iter()
+        .filter(|e| e.payload.kind() == MessageKind::FinalResult)
+        .count();
     assert_eq!(ends, 100);
     assert_eq!(world.open_tasks(), 0);
     sound(&settings, &world);
@@ -66,13 +85,18 @@ fn a_hundred_tasks_of_the_same_name_keep_their_own_state() {
     // Each second one is aborted under way; what it leaves behind must not reach the others.
     let settings = Settings::default();
     let script = diligent(script().structured("plan", plan(&[step(1, "Do this", &[ran()])])));
-    let mut world = whole::system(&settings, Scene::new(script.into_mind(Millis(500)))).unwrap().paced(3, Millis(400));
+    let mut world = whole::system(&settings, Scene::new(script.into_mind(Millis(500))))
+        .unwrap()
+        .paced(3, Millis(400));
     for number in 1..=100_u32 {
         let input = whole::input(number, REQUEST, true);
         let task_id = input.task_id.clone();
         world.say(Role::User, Millis(u64::from(number)), input);
         if number % 2 == 0 {
-            let aborted = artoo_protocol::message::TaskAborted { task_id, reason: "Ctrl+C".into() };
+            let aborted = artoo_protocol::message::TaskAborted {
+                task_id,
+                reason: "Ctrl+C".into(),
+            };
             world.say(Role::User, Millis(u64::from(number) * 17), aborted);
         }
     }

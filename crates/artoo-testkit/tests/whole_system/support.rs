@@ -31,27 +31,30 @@ impl Run {
     }
 
     pub fn directives(&self) -> Vec<&PlanDirective> {
-        let pick = |message| match message {
-            &Message::PlanDirective(ref directive) => Some(directive),
-            _ => None,
-        };
-        self.messages().filter_map(pick).collect()
+        self.messages()
+            .filter_map(|message| match message {
+                Message::PlanDirective(directive) => Some(directive),
+                _ => None,
+            })
+            .collect()
     }
 
     pub fn gaps(&self) -> Vec<&ReplanRequest> {
-        let pick = |message| match message {
-            &Message::ReplanRequest(ref request) => Some(request),
-            _ => None,
-        };
-        self.messages().filter_map(pick).collect()
+        self.messages()
+            .filter_map(|message| match message {
+                Message::ReplanRequest(request) => Some(request),
+                _ => None,
+            })
+            .collect()
     }
 
     pub fn subtasks(&self) -> Vec<&SubTask> {
-        let pick = |message| match message {
-            &Message::SubTask(ref subtask) => Some(subtask),
-            _ => None,
-        };
-        self.messages().filter_map(pick).collect()
+        self.messages()
+            .filter_map(|message| match message {
+                Message::SubTask(subtask) => Some(subtask),
+                _ => None,
+            })
+            .collect()
     }
 
     pub fn summary(&self) -> &OutcomeSummary {
@@ -71,13 +74,19 @@ impl Run {
     /// What a role showed its model, request by request.
     pub fn prompts(&self, role: Role) -> Vec<&str> {
         let asked = &self.world.surroundings.asked;
-        asked.iter().filter(|(by, _)| *by == role).map(|(_, request)| user_text(request)).collect()
+        asked
+            .iter()
+            .filter(|(by, _)| *by == role)
+            .map(|(_, request)| user_text(request))
+            .collect()
     }
 
     /// Commands that really ran.
     pub fn ran(&self) -> Vec<String> {
         let made = &self.world.surroundings.machine.made;
-        made.iter().map(|(call, _)| format!("{} {}", call.tool, call.input)).collect()
+        made.iter()
+            .map(|(call, _)| format!("{} {}", call.tool, call.input))
+            .collect()
     }
 
     pub fn took(&self) -> Millis {
@@ -163,14 +172,24 @@ pub fn report(status: &str, output: &str, reason: &str) -> ModelReply {
 /// Every subtask is done by one harmless command and a word.
 pub fn diligent(script: Scripted) -> Scripted {
     script.rule(|request| {
-        let done = || if tool_results(request) == 0 { shell("true") } else { say("done") };
+        let done = || {
+            if tool_results(request) == 0 {
+                shell("true")
+            } else {
+                say("done")
+            }
+        };
         (form_name(request) == "tools").then(|| Ok(done()))
     })
 }
 
 /// The plan that most situations begin with: one subtask, one file.
 pub fn one_file() -> Value {
-    plan(&[step(1, "Count the Rust files into number.txt", &[exists("number.txt"), holds("number.txt", "42")])])
+    plan(&[step(
+        1,
+        "Count the Rust files into number.txt",
+        &[exists("number.txt"), holds("number.txt", "42")],
+    )])
 }
 
 pub fn value(value: Value) -> ModelReply {
@@ -178,5 +197,8 @@ pub fn value(value: Value) -> ModelReply {
 }
 
 pub fn nothing_called() -> ModelReply {
-    reply(ModelContent::ToolCalls { text: None, calls: Vec::new() })
+    reply(ModelContent::ToolCalls {
+        text: None,
+        calls: Vec::new(),
+    })
 }

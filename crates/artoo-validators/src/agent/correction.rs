@@ -27,9 +27,14 @@ pub(super) fn correct(
 ) -> Option<CorrectionSignal> {
     let aim = failing(verdicts).next()?;
     let by_model = aim.source == VerdictSource::Model;
-    let wrong = match one_line(&trial.what_was_wrong, 600) {
-        said if by_model && !said.is_empty() => format!("{said}\n{}", describe_failures(verdicts)),
+    // The signal names the aim by itself; only several failures need their criteria told apart.
+    let shown = match failing(verdicts).count() {
+        1 => one_line(&aim.evidence, 400),
         _ => describe_failures(verdicts),
+    };
+    let wrong = match one_line(&trial.what_was_wrong, 600) {
+        said if by_model && !said.is_empty() => format!("{said}\n{shown}"),
+        _ => shown,
     };
     let to_do = match one_line(&trial.what_to_do, 600) {
         said if by_model && !said.is_empty() => said,
@@ -47,7 +52,7 @@ pub(super) fn correct(
     })
 }
 
-/// What to do, where no model said it: the rule's advice, else what the check wants, else the criterion itself.
+/// What to do, where no model said it: the rule's advice, else what the check wants.
 fn advice(subtask: &SubTask, trial: &Trial, aim: &CriterionVerdict) -> String {
     let criteria = &subtask.success_criteria;
     let Some(criterion) = criteria.iter().find(|c| c.criterion == aim.criterion) else {
@@ -60,11 +65,7 @@ fn advice(subtask: &SubTask, trial: &Trial, aim: &CriterionVerdict) -> String {
     };
     match (aim.source, first(&judged)) {
         (VerdictSource::Rule, Some((rule, _))) => rule.advice.to_owned(),
-        _ => format!(
-            "Make this hold: {}.{}",
-            one_line(&criterion.criterion, 400),
-            machine(criterion)
-        ),
+        _ => format!("Make it hold.{}", machine(criterion)),
     }
 }
 

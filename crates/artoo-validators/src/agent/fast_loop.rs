@@ -224,8 +224,8 @@ fn conclude(mut ledger: Ledger, mut trial: Trial, context: &mut Context<'_>) -> 
     let verdicts = trial.verdicts(&ledger.subtask);
     ledger.record(&verdicts);
     let attempts_left = trial.result.attempt < context.config.max_attempts;
-    // Neither a faulty check nor a missing model is cured by doing the work once more.
-    let retry_helps = trial.faulty.is_empty() && !trial.no_model;
+    // Neither a faulty check nor a missing model is cured by doing the work once more, and a no is not to be worked around.
+    let retry_helps = trial.faulty.is_empty() && !trial.no_model && !trial.result.refused;
     if !all_pass(&verdicts) && attempts_left && retry_helps {
         add_avoided(&mut ledger.avoid, &trial.result.tool_calls, prevailing_class(&verdicts));
         if let Some(signal) = correct(&ledger.subtask, &trial, &verdicts, &ledger.avoid) {

@@ -47,7 +47,8 @@ pub(super) const ENDINGS: &[Ending] = &[
         name: "refused",
         applies: |result, _| {
             let reason = reason(result, "an action was not allowed (law 1)");
-            result.refused.then(|| environmental(reason))
+            // Who reports success in spite of it may have found another honest way: that is judged.
+            (result.refused && result.status != ExecutionStatus::Completed).then(|| environmental(reason))
         },
     },
     Ending {

@@ -119,6 +119,23 @@ fn verifiable(text: &str) -> Criterion {
 const ON_FILE: &str = r#"{"kind":"file_exists","path":"a.txt"}"#;
 
 #[test]
+fn a_refusal_is_not_to_be_worked_around() {
+    let mut bench = Bench::with(vec![verifiable("the count is 5")]);
+    let attempt = ExecutionResult {
+        refused: true,
+        ..result(1, vec![wc()])
+    };
+    let asked = bench.tell(attempt);
+    let done = bench.answer(judged(&asked).0, verdicts(&[("the count is 5", "fail")]));
+    let outcome = outcome(&done);
+    assert_eq!(
+        (outcome.status, outcome.refused),
+        (OutcomeStatus::Failed, true),
+        "no correction, the last word at once"
+    );
+}
+
+#[test]
 fn every_verdict_a_pass_is_matched() {
     let mut bench = Bench::with(vec![verifiable("the count is 5")]);
     let asked = bench.tell(result(1, vec![wc()]));
@@ -244,7 +261,6 @@ fn a_failed_execution_is_never_matched() {
             "refused",
             ExecutionResult {
                 refused: true,
-                status: ExecutionStatus::Completed,
                 ..failed
             },
             FailureClass::Environmental,

@@ -67,11 +67,16 @@ pub(super) fn request(
     if shown.is_empty() {
         "(no tool ran)".clone_into(&mut shown);
     }
+    let verifiable = verdicts::verifiable_numbers(asked);
+    if verifiable.is_empty() {
+        // What is judged by the text alone needs no calls, and they are the longest part.
+        shown.clear();
+    }
     let user = [
         section("intent", &head_tail(intent, 2_000)),
         section("outputs", &outputs),
         section("evidence", &shown),
-        section("verifiable", &verdicts::verifiable_numbers(asked)),
+        section("verifiable", &verifiable),
         section("criteria", &verdicts::numbered(asked)),
     ]
     .concat();

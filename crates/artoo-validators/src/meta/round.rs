@@ -154,8 +154,8 @@ pub(super) fn gap_words(request: &ReplanRequest) -> String {
     for outcome in failed(&request.outcomes) {
         let reason = outcome.failure_reason.as_deref().unwrap_or("no reason given");
         lines.push(format!(
-            "failed: {}: {}",
-            one_line(&outcome.intent, 200),
+            "failed: {} — {}",
+            one_line(&outcome.intent, 200).trim_end_matches('.'),
             one_line(reason, 600)
         ));
     }

@@ -2,17 +2,19 @@
 //!
 //! Owns an independent reading of the rules; it shares no code with the roles that have to keep them.
 
+mod actions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use artoo_protocol::journal::{Entry, Record, StepCause};
 use artoo_protocol::message::{
-    Cause, Consent, DispatchManifest, Ending, FinalResult, OutcomeStatus, PlanDirective, ReplanRequest, SubTask,
-    SubTaskOutcome, Verdict,
+    Cause, DispatchManifest, Ending, FinalResult, OutcomeStatus, PlanDirective, ReplanRequest, SubTask, SubTaskOutcome,
+    Verdict,
 };
-use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach};
-use artoo_protocol::{
-    Answer, CallId, Command, Envelope, Message, MessageKind, Role, SubTaskId, route,
-};
+use artoo_protocol::tool::{Invocation, Permit};
+use artoo_protocol::{Answer, CallId, Command, Envelope, Message, MessageKind, Role, SubTaskId, route};
+
+use actions::Actions;
 
 /// Whether the task has its FinalResult.
 pub fn has_end(records: &[Record]) -> bool {
@@ -32,7 +34,11 @@ pub fn broken(records: &[Record], offered: &[String]) -> Vec<String> {
             Entry::Published { envelope } => watch.published(envelope),
             Entry::Commanded { role, command } => watch.commanded(*role, command),
             Entry::Answered { role, call, answer } => watch.answered(*role, *call, answer),
-            Entry::Stepped { role: Role::R7, cause: StepCause::Message { seq }, .. } => {
+            Entry::Stepped {
+                role: Role::R7,
+                cause: StepCause::Message { seq },
+                ..
+            } => {
                 watch.before_r7.remove(seq);
             }
             Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
@@ -59,15 +65,7 @@ struct Watch<'a> {
     subtasks: BTreeMap<SubTaskId, SubTask>,
     outcomes: BTreeMap<SubTaskId, OutcomeStatus>,
     corrections: BTreeMap<SubTaskId, u32>,
-    blocked: Vec<String>,
-    blocked_targets: Vec<String>,
-    /// Calls that are being assessed, and what came of it by subtask, tool and input.
-    assessing: BTreeMap<CallId, String>,
-    assessed: BTreeMap<String, Assessment>,
-    questions: BTreeMap<String, String>,
-    /// How often an exact action may still run, and which may always.
-    allowed: BTreeMap<String, u32>,
-    always: BTreeSet<String>,
+    actions: Actions,
 }
 
 impl Watch<'_> {
@@ -78,7 +76,11 @@ impl Watch<'_> {
     fn published(&mut self, envelope: &Envelope) {
         let (from, kind) = (envelope.from, envelope.payload.kind());
         if route(kind, from).is_none_or(|route| route.to != envelope.to) {
-            self.wrong(format!("{from} sent {} to {}, which no route allows", kind.name(), envelope.to));
+            self.wrong(format!(
+                "{from} sent {} to {}, which no route allows",
+                kind.name(),
+                envelope.to
+            ));
         }
         if envelope.seq <= self.seq {
             self.wrong("the sequence of envelopes does not rise");
@@ -119,20 +121,8 @@ impl Watch<'_> {
             }
             Message::ReplanRequest(request) => self.gap(request),
             Message::PlanDirective(directive) => self.directed(directive),
-            Message::ConfirmationRequest(request) => {
-                let key = exact(&request.tool, &request.action);
-                self.questions.insert(request.request_id.clone(), key);
-            }
-            Message::ConfirmationAnswer(answer) => {
-                let question = self.questions.remove(&answer.request_id);
-                match (question, answer.consent) {
-                    (Some(key), Consent::Yes) => *self.allowed.entry(key).or_default() += 1,
-                    (Some(key), Consent::Always) => {
-                        self.always.insert(key);
-                    }
-                    (_, Consent::No | Consent::Nobody) | (None, _) => {}
-                }
-            }
+            Message::ConfirmationRequest(request) => self.actions.asked(request),
+            Message::ConfirmationAnswer(answer) => self.actions.decided(answer),
             Message::TaskAborted(_) => self.aborted = true,
             Message::FinalResult(result) => self.ended(result),
             // Nothing to be said about the rest.
@@ -148,7 +138,11 @@ impl Watch<'_> {
         if known.iter().any(|id| self.subtasks.contains_key(id)) {
             self.wrong("a plan reuses the id of an earlier subtask");
         }
-        if manifest.subtasks.iter().any(|subtask| subtask.success_criteria.is_empty()) {
+        if manifest
+            .subtasks
+            .iter()
+            .any(|subtask| subtask.success_criteria.is_empty())
+        {
             self.wrong("a subtask has no success criterion");
         }
         self.manifest = Some(manifest.clone());
@@ -169,7 +163,11 @@ impl Watch<'_> {
         if earlier_open {
             self.wrong("a group was started before every subtask of the earlier ones had matched");
         }
-        if self.subtasks.insert(subtask.subtask_id.clone(), subtask.clone()).is_some() {
+        if self
+            .subtasks
+            .insert(subtask.subtask_id.clone(), subtask.clone())
+            .is_some()
+        {
             self.wrong("a subtask was dispatched twice");
         }
     }
@@ -178,11 +176,18 @@ impl Watch<'_> {
         if !self.subtasks.contains_key(&outcome.subtask_id) {
             self.wrong("an outcome of a subtask that was never dispatched");
         }
-        if self.outcomes.insert(outcome.subtask_id.clone(), outcome.status).is_some() {
+        if self
+            .outcomes
+            .insert(outcome.subtask_id.clone(), outcome.status)
+            .is_some()
+        {
             self.wrong("a subtask has two outcomes");
         }
         if outcome.status == OutcomeStatus::Matched && !is_sound_match(outcome) {
-            self.wrong(format!("matched without a pass for every criterion: {}", outcome.intent));
+            self.wrong(format!(
+                "matched without a pass for every criterion: {}",
+                outcome.intent
+            ));
         }
     }
 
@@ -201,13 +206,7 @@ impl Watch<'_> {
         if self.gap.is_none() {
             self.wrong("a directive without a gap");
         }
-        add_new(&mut self.blocked, &directive.blocked_tools);
-        add_new(&mut self.blocked_targets, &directive.blocked_targets);
-        let none_left = self.offered.iter().all(|tool| self.blocked.contains(tool));
-        if none_left {
-            // The planner may forget older findings rather than leave the executor without any tool.
-            self.blocked.clone_from(&directive.blocked_tools);
-        }
+        self.actions.directed(directive, self.offered);
     }
 
     fn commanded(&mut self, role: Role, command: &Command) {
@@ -215,9 +214,7 @@ impl Watch<'_> {
             self.wrong(format!("{role} had something done after the abort"));
         }
         match command {
-            Command::Assess { call, invocation, .. } => {
-                self.assessing.insert(*call, of(invocation));
-            }
+            Command::Assess { call, invocation, .. } => self.actions.assessing(*call, invocation),
             Command::RunTool { invocation, permit, .. } => self.runs(role, invocation, *permit),
             Command::CallModel { .. } if matches!(role, Role::R5 | Role::R6 | Role::R7) => {
                 self.wrong(format!("{role} asked a model"));
@@ -232,52 +229,20 @@ impl Watch<'_> {
     }
 
     fn answered(&mut self, role: Role, call: CallId, answer: &Answer) {
-        if let (Role::R3, Answer::Assessed(assessment)) = (role, answer)
-            && let Some(key) = self.assessing.remove(&call)
-        {
-            self.assessed.insert(key, assessment.clone());
+        if let (Role::R3, Answer::Assessed(assessment)) = (role, answer) {
+            self.actions.assessed(call, assessment);
         }
     }
 
-    /// Law 1, and what must not be used.
     fn runs(&mut self, role: Role, invocation: &Invocation, permit: Permit) {
         if role != Role::R3 {
             self.wrong(format!("{role} ran a tool"));
         }
-        let Some(assessment) = self.assessed.get(&of(invocation)).cloned() else {
-            return self.wrong(format!("`{}` ran without having been assessed", invocation.tool));
-        };
-        if assessment.invalid.is_some() || permit.effect != assessment.effect {
-            self.wrong(format!("`{}` ran with a permit that is not its own", assessment.action));
-        }
-        if !is_free(assessment.effect, assessment.reach) && !self.consented(invocation, &assessment) {
-            self.wrong(format!("`{}` ran without consent", assessment.action));
-        }
-        let names = names(&invocation.tool, &assessment.programs);
-        if let Some(name) = self.blocked.iter().find(|blocked| names.contains(blocked)).cloned() {
-            self.wrong(format!("`{name}` ran after it was blocked"));
-        }
-        if let Some(target) = assessment.targets.iter().find(|target| self.blocked_targets.contains(target)).cloned() {
-            self.wrong(format!("`{target}` was used after it was blocked"));
-        }
-        let must_not = self.subtasks.get(&invocation.subtask_id).map(|subtask| &subtask.must_not);
-        if must_not.is_some_and(|must_not| must_not.tools.iter().any(|tool| names.contains(tool))) {
-            self.wrong("a subtask ran a tool that it must not use");
-        }
-    }
-
-    fn consented(&mut self, invocation: &Invocation, assessment: &Assessment) -> bool {
-        let key = exact(&invocation.tool, &assessment.action);
-        if self.always.contains(&key) {
-            return true;
-        }
-        match self.allowed.get_mut(&key) {
-            Some(times) if *times > 0 => {
-                *times -= 1;
-                true
-            }
-            Some(_) | None => false,
-        }
+        let subtask = self.subtasks.get(&invocation.subtask_id);
+        let wrongs = self
+            .actions
+            .runs(invocation, permit, subtask.map(|subtask| &subtask.must_not));
+        self.wrongs.extend(wrongs);
     }
 
     fn ended(&mut self, result: &FinalResult) {
@@ -288,10 +253,16 @@ impl Watch<'_> {
         // An ending that was under way when the person stopped the task is an ending all the same.
         let other_end = self.aborted && result.cause != Cause::Aborted && !self.overtook;
         if other_end || (!self.aborted && result.cause == Cause::Aborted) {
-            self.wrong(format!("aborted: {}, and the cause is {:?}", self.aborted, result.cause));
+            self.wrong(format!(
+                "aborted: {}, and the cause is {:?}",
+                self.aborted, result.cause
+            ));
         }
         if result.replans != self.directives && !self.overtook {
-            self.wrong(format!("{} directives are counted as {} replans", self.directives, result.replans));
+            self.wrong(format!(
+                "{} directives are counted as {} replans",
+                self.directives, result.replans
+            ));
         }
         let expected = match result.cause {
             Cause::Met | Cause::Answered => Ending::Accept,
@@ -324,43 +295,4 @@ fn is_sound_match(outcome: &SubTaskOutcome) -> bool {
             .iter()
             .zip(&outcome.success_criteria)
             .all(|(verdict, criterion)| verdict.verdict == Verdict::Pass && verdict.criterion == criterion.criterion)
-}
-
-/// What needs nobody's permission (design §9).
-const fn is_free(effect: EffectClass, reach: Reach) -> bool {
-    match (effect, reach) {
-        (EffectClass::Read, _)
-        | (EffectClass::Fetch, Reach::Nowhere)
-        | (EffectClass::Create, Reach::Workspace | Reach::Scope | Reach::OwnFiles)
-        | (EffectClass::Modify, Reach::Scope | Reach::OwnFiles) => true,
-        (
-            EffectClass::Fetch
-            | EffectClass::Create
-            | EffectClass::Modify
-            | EffectClass::Destroy
-            | EffectClass::External,
-            _,
-        ) => false,
-    }
-}
-
-fn names(tool: &str, programs: &[String]) -> Vec<String> {
-    let qualified = programs.iter().map(|program| format!("{tool}:{program}"));
-    std::iter::once(tool.to_owned()).chain(qualified).collect()
-}
-
-fn of(invocation: &Invocation) -> String {
-    format!("{} {} {}", invocation.subtask_id, invocation.tool, invocation.input)
-}
-
-fn exact(tool: &str, action: &str) -> String {
-    format!("{tool} {action}")
-}
-
-fn add_new(list: &mut Vec<String>, more: &[String]) {
-    for item in more {
-        if !list.contains(item) {
-            list.push(item.clone());
-        }
-    }
 }

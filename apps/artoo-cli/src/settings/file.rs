@@ -1,0 +1,75 @@
+//! The settings files: `config.toml` in the data folder, `.artoo.toml` in the project (design §20).
+//!
+//! Owns their fields and how they are read. Must not know which file weighs more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::model::Price;
+use crate::failure::Failure;
+
+/// Longest settings file, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+/// `config.toml` and `.artoo.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    pub model: Option<String>,
+    pub brain_model: Option<String>,
+    pub workspace: Option<PathBuf>,
+    pub scope: Vec<PathBuf>,
+    pub allow: Vec<String>,
+    pub max_tokens: Option<u64>,
+    pub max_cost: Option<f64>,
+    pub time_budget: Option<String>,
+    pub max_replans: Option<u32>,
+    pub no_memory: Option<bool>,
+    pub prices: BTreeMap<String, Price>,
+    pub openai: Endpoint,
+    pub brain: Endpoint,
+    pub tool: Endpoint,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Endpoint {
+    pub base_url: Option<String>,
+    pub api_key: Option<String>,
+    pub model: Option<String>,
+}
+
+/// Reads one; `None` where there is none.
+///
+/// # Errors
+/// [`Failure`] (exit 2) when it is no file, too long, or not valid.
+pub fn read(path: &Path) -> Result<Option<File>, Failure> {
+    let unreadable = |why: &dyn std::fmt::Display| Failure::usage(format!("{} cannot be read: {why}", path.display()));
+    // Looked at before it is opened: opening a pipe or a device in somebody else's project could wait for ever.
+    let text = match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Err(unreadable(&"it is no file")),
+        Ok(found) if found.len() > FILE_MAX => return Err(unreadable(&format!("it has more than {FILE_MAX} bytes"))),
+        Ok(_) => std::fs::read_to_string(path).map_err(|e| unreadable(&e))?,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(&error)),
+    };
+    toml::from_str(&text).map(Some).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        // toml shows the offending line, which may hold a key: only its own words are passed on.
+        Failure::usage(format!(
+            "{} is not valid, line {line}: {}",
+            path.display(),
+            error.message()
+        ))
+    })
+}

@@ -1,0 +1,398 @@
+//! What is configured, from flags, environment, project file and user file, in this order of weight (design §20).
+//!
+//! Owns precedence and completeness. A project file is somebody else's text: it may not grant actions, and a key is never
+//! sent to an address that a less trusted place than the key's own has named.
+
+mod file;
+mod model;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use artoo_protocol::Millis;
+
+pub use self::model::{ModelChoice, Price};
+use self::model::{Sources, Tier};
+use crate::args::Options;
+use crate::failure::Failure;
+
+/// Everything that the program needs to know before it runs a task.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Journals, memory, audit log.
+    pub data_dir: PathBuf,
+    /// New files.
+    pub workspace: PathBuf,
+    /// Commands and relative paths.
+    pub cwd: PathBuf,
+    /// Absolute.
+    pub scope: Vec<PathBuf>,
+    /// `EFFECT:GLOB`, as given.
+    pub allow: Vec<String>,
+    /// Hard.
+    pub max_tokens: Option<u64>,
+    /// Hard.
+    pub max_cost: Option<f64>,
+    /// Hard, and Ω's.
+    pub time_budget: Millis,
+    /// Ω's.
+    pub max_replans: u32,
+    /// Neither reads nor writes memory.
+    pub no_memory: bool,
+    /// What models cost, by name.
+    pub prices: BTreeMap<String, Price>,
+    /// Model of R1, R2, R4b.
+    pub brain: ModelChoice,
+    /// Model of R3, R4a.
+    pub tool: ModelChoice,
+    /// Every model exchange is written here.
+    pub record: Option<PathBuf>,
+    /// Model calls are answered from here.
+    pub replay: Option<PathBuf>,
+    /// Things to tell the person before the task starts.
+    pub notices: Vec<String>,
+}
+
+/// The environment as a map, so that tests need not change the process's own.
+pub type Environment = BTreeMap<String, String>;
+
+/// Reads the process's environment; values that are not Unicode are left out.
+pub fn environment() -> Environment {
+    std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+        .collect()
+}
+
+/// Where the data folder is, for commands that only look into it.
+///
+/// # Errors
+/// [`Failure`] when neither a flag, `ARTOO_DATA_DIR` nor a home folder names it.
+pub fn data_dir(options: &Options, env: &Environment) -> Result<PathBuf, Failure> {
+    let named = options
+        .data_dir
+        .clone()
+        .or_else(|| env_value(env, "ARTOO_DATA_DIR").map(PathBuf::from));
+    match named {
+        Some(path) => absolute(&path, &current_dir(options)?, env),
+        None => Ok(home(env)
+            .map_err(|e| e.hint("set HOME, or say where with --data-dir or ARTOO_DATA_DIR"))?
+            .join(".artoo")),
+    }
+}
+
+/// Puts all sources together and checks that the result is complete.
+///
+/// # Errors
+/// [`Failure`] (exit 2) naming what is wrong, where, and what to set.
+pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
+    let data_dir = data_dir(options, env)?;
+    let cwd = current_dir(options)?;
+    let user = file::read(&data_dir.join("config.toml"))?.unwrap_or_default();
+    let project_path = cwd.join(".artoo.toml");
+    let project = file::read(&project_path)?.unwrap_or_default();
+    if !project.allow.is_empty()
+        || !project.scope.is_empty()
+        || !project.prices.is_empty()
+        || project.workspace.is_some()
+    {
+        return Err(Failure::usage(format!(
+            "{} may not set allow, scope, prices or workspace",
+            project_path.display()
+        ))
+        .hint(
+            "a project file is not the person's consent; use --allow, --scope, --workspace or the user's config.toml",
+        ));
+    }
+    let workspace = match options
+        .workspace
+        .clone()
+        .or_else(|| env_value(env, "ARTOO_WORKSPACE").map(PathBuf::from))
+        .or(user.workspace.clone())
+    {
+        Some(path) => absolute(&path, &cwd, env)?,
+        None => home(env)
+            .map_err(|e| e.hint("set HOME, or say where with --workspace or ARTOO_WORKSPACE"))?
+            .join("artoo_workspace"),
+    };
+    let scope = options
+        .scope
+        .iter()
+        .chain(&user.scope)
+        .map(|p| absolute(p, &cwd, env))
+        .collect::<Result<_, _>>()?;
+    let time = options
+        .time_budget
+        .clone()
+        .or(project.time_budget.clone())
+        .or(user.time_budget.clone());
+    let max_cost = options.max_cost.or(project.max_cost).or(user.max_cost);
+    if max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+        return Err(Failure::usage("--max-cost takes an amount of 0 or more"));
+    }
+    let mut notices = Vec::new();
+    let sources = Sources {
+        options,
+        env,
+        project: &project,
+        user: &user,
+    };
+    let mut choose = |tier| match &options.replay {
+        // A recording needs no model, so a half configured one is no obstacle.
+        Some(_) => Ok(ModelChoice::Offline),
+        None => sources.choose(tier, &mut notices),
+    };
+    let (brain, tool) = (choose(Tier::Brain)?, choose(Tier::Tool)?);
+    notices.dedup();
+    if max_cost.is_some() {
+        model::check_prices(&user.prices, &[&brain, &tool])?;
+    }
+    if options.replay.is_none()
+        && brain == ModelChoice::Offline
+        && tool == ModelChoice::Offline
+        && !sources.names_a_model()
+    {
+        notices.push(
+            "no model is configured: the built-in offline model answers, which knows a small grammar (set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for a real one)"
+                .to_owned(),
+        );
+    }
+    Ok(Settings {
+        data_dir,
+        workspace,
+        cwd,
+        scope,
+        allow: options.allow.iter().chain(&user.allow).cloned().collect(),
+        max_tokens: options.max_tokens.or(project.max_tokens).or(user.max_tokens),
+        max_cost,
+        time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text))?,
+        max_replans: options
+            .max_replans
+            .or(project.max_replans)
+            .or(user.max_replans)
+            .unwrap_or(3),
+        no_memory: options.no_memory || project.no_memory.or(user.no_memory).unwrap_or(false),
+        prices: user.prices,
+        brain,
+        tool,
+        record: options.record.clone(),
+        replay: options.replay.clone(),
+        notices,
+    })
+}
+
+fn env_value(env: &Environment, name: &str) -> Option<String> {
+    env.get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty())
+}
+
+fn current_dir(options: &Options) -> Result<PathBuf, Failure> {
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::usage(format!("the working directory cannot be read: {e}")).hint("name one with --cwd"));
+    let Some(named) = &options.cwd else { return here };
+    let path = if named.is_absolute() {
+        named.clone()
+    } else {
+        here?.join(named)
+    };
+    std::fs::canonicalize(&path)
+        .ok()
+        .filter(|p| p.is_dir())
+        .ok_or_else(|| Failure::usage(format!("--cwd {} is no folder", path.display())))
+}
+
+fn home(env: &Environment) -> Result<PathBuf, Failure> {
+    match env_value(env, "HOME").map(PathBuf::from) {
+        Some(home) if home.is_absolute() => Ok(home),
+        Some(home) => Err(Failure::usage(format!(
+            "HOME is `{}`, which is not an absolute path",
+            home.display()
+        ))),
+        None => Err(Failure::usage("there is no home folder (HOME is not set)")),
+    }
+}
+
+fn absolute(path: &Path, base: &Path, env: &Environment) -> Result<PathBuf, Failure> {
+    if let Ok(rest) = path.strip_prefix("~") {
+        return Ok(home(env)?.join(rest));
+    }
+    std::path::absolute(base.join(path))
+        .map_err(|e| Failure::usage(format!("`{}` is not a usable path: {e}", path.display())))
+}
+
+/// Reads `90`, `90s`, `5m`, `1h`, `1500ms`.
+fn parse_span(text: &str) -> Result<Millis, Failure> {
+    let trimmed = text.trim();
+    let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match trimmed.strip_prefix(digits).unwrap_or_default() {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 0,
+    };
+    match digits
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor))
+        .filter(|&millis| millis > 0)
+    {
+        Some(millis) => Ok(Millis(millis)),
+        None => Err(Failure::usage(format!("`{text}` is not a time budget")).hint("write it as 90s, 5m or 1h")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use artoo_protocol::model::Usage;
+
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Environment {
+        let mut map: Environment = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        map.entry("HOME".into()).or_insert_with(|| "/nonexistent-home".into());
+        map
+    }
+
+    fn chosen(pairs: &[(&str, &str)], options: &Options) -> Result<Settings, Failure> {
+        load(options, &env(pairs))
+    }
+
+    #[test]
+    fn nothing_configured_means_the_offline_model_with_a_notice() {
+        let settings = chosen(&[], &Options::default()).unwrap();
+        assert_eq!(
+            (settings.brain, settings.tool),
+            (ModelChoice::Offline, ModelChoice::Offline)
+        );
+        assert_eq!(settings.notices.len(), 1);
+    }
+
+    #[test]
+    fn half_a_configuration_says_what_is_missing() {
+        for (pairs, missing) in [
+            (vec![("OPENAI_API_KEY", "k")], "OPENAI_MODEL"),
+            (vec![("OPENAI_BASE_URL", "http://x")], "OPENAI_MODEL"),
+            (vec![("OPENAI_MODEL", "m")], "OPENAI_BASE_URL"),
+        ] {
+            let failure = chosen(&pairs, &Options::default()).unwrap_err();
+            assert_eq!(failure.code, 2);
+            assert!(failure.hint.unwrap_or_default().contains(missing), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn tiers_take_their_own_values_first() {
+        let settings = chosen(
+            &[
+                ("OPENAI_BASE_URL", "http://a"),
+                ("OPENAI_MODEL", "small"),
+                ("BRAIN_MODEL", "big"),
+                ("TOOL_OPENAI_BASE_URL", "http://b"),
+            ],
+            &Options::default(),
+        )
+        .unwrap();
+        assert_eq!(settings.brain.to_string(), "big at http://a (without a key)");
+        assert_eq!(settings.tool.to_string(), "small at http://b (without a key)");
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment() {
+        let options = Options {
+            model: Some("builtin:offline".into()),
+            ..Options::default()
+        };
+        let settings = chosen(&[("OPENAI_BASE_URL", "http://a"), ("OPENAI_MODEL", "m")], &options).unwrap();
+        assert_eq!(settings.brain, ModelChoice::Offline);
+        assert!(settings.notices.is_empty());
+        let unknown = Options {
+            model: Some("gpt".into()),
+            ..Options::default()
+        };
+        assert_eq!(chosen(&[], &unknown).unwrap_err().code, 2);
+    }
+
+    #[test]
+    fn a_project_file_cannot_take_the_users_key_nor_grant_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            cwd: Some(folder.path().into()),
+            ..Options::default()
+        };
+        std::fs::write(
+            folder.path().join(".artoo.toml"),
+            "[openai]\nbase_url = \"http://evil\"\nmodel = \"m\"\n",
+        )
+        .unwrap();
+        let settings = load(&options, &env(&[("OPENAI_API_KEY", "secret")])).unwrap();
+        assert_eq!(settings.brain.to_string(), "m at http://evil (without a key)");
+        assert!(settings.notices.iter().any(|n| n.contains("not sent")));
+        std::fs::write(folder.path().join(".artoo.toml"), "allow = [\"destroy:*\"]\n").unwrap();
+        assert_eq!(load(&options, &env(&[])).unwrap_err().code, 2);
+        std::fs::write(folder.path().join(".artoo.toml"), "api_key = \"sk-secret\"\n").unwrap();
+        let failure = load(&options, &env(&[])).unwrap_err();
+        assert!(
+            failure.message.contains("unknown field") && !failure.message.contains("sk-secret"),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
+    fn no_home_folder_is_one_clear_sentence() {
+        let failure = load(&Options::default(), &Environment::new()).unwrap_err();
+        assert_eq!(failure.code, 2);
+        assert!(failure.message.contains("home folder") && failure.hint.unwrap().contains("--data-dir"));
+    }
+
+    #[test]
+    fn keys_are_never_printed() {
+        let choice = ModelChoice::Endpoint {
+            base_url: "u".into(),
+            api_key: Some("sk-secret".into()),
+            model: "m".into(),
+        };
+        assert!(!format!("{choice:?} {choice}").contains("sk-secret"));
+    }
+
+    #[test]
+    fn a_limit_on_cost_needs_prices() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            max_cost: Some(1.0),
+            data_dir: Some(folder.path().into()),
+            ..Options::default()
+        };
+        let model = env(&[("OPENAI_BASE_URL", "http://a"), ("OPENAI_MODEL", "big")]);
+        assert!(load(&options, &model).unwrap_err().message.contains("`big`"));
+        std::fs::write(
+            folder.path().join("config.toml"),
+            "[prices.big]\ninput = 2\noutput = 10\n",
+        )
+        .unwrap();
+        let prices = load(&options, &model).unwrap().prices;
+        let usage = Usage {
+            input_tokens: 500_000,
+            output_tokens: 100_000,
+            ..Usage::default()
+        };
+        assert!((prices["big"].of(&usage) - 2.0).abs() < 1e-9);
+        assert!(load(&options, &env(&[])).is_ok(), "the offline model costs nothing");
+    }
+
+    #[test]
+    fn spans_are_read() {
+        for (text, millis) in [
+            ("90", 90_000),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1500ms", 1500),
+        ] {
+            assert_eq!(parse_span(text).unwrap(), Millis(millis));
+        }
+        for bad in ["", "0", "x", "-5s", "5d", "99999999999999999999h"] {
+            assert!(parse_span(bad).is_err(), "{bad}");
+        }
+    }
+}

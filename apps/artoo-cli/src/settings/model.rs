@@ -1,0 +1,235 @@
+//! Which model answers, and what it costs (design §18, §20).
+//!
+//! Owns precedence among the places that may name a model, an endpoint or a key, and the rule that a key is never sent to an
+//! address that a less trusted place than the key's own has named.
+
+use std::collections::BTreeMap;
+
+use artoo_protocol::model::Usage;
+use serde::Deserialize;
+
+use super::file::{Endpoint, File};
+use super::{Environment, env_value};
+use crate::args::Options;
+use crate::failure::Failure;
+
+/// Which model answers.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ModelChoice {
+    /// `builtin:offline`.
+    Offline,
+    /// An OpenAI-compatible endpoint.
+    Endpoint {
+        /// As given; with or without `/v1`.
+        base_url: String,
+        /// None for local servers.
+        api_key: Option<String>,
+        /// The model's name.
+        model: String,
+    },
+}
+
+impl std::fmt::Debug for ModelChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_string())
+    }
+}
+
+impl std::fmt::Display for ModelChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Offline => f.write_str("builtin:offline"),
+            Self::Endpoint {
+                base_url,
+                model,
+                api_key,
+            } => {
+                write!(
+                    f,
+                    "{model} at {base_url} ({})",
+                    if api_key.is_some() {
+                        "with a key"
+                    } else {
+                        "without a key"
+                    }
+                )
+            }
+        }
+    }
+}
+
+/// What a model costs, for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of tokens that it reads.
+    pub input: f64,
+    /// Of tokens that it writes.
+    pub output: f64,
+}
+
+impl Price {
+    /// What a call cost.
+    pub fn of(self, usage: &Usage) -> f64 {
+        (self.input * usage.input_tokens as f64 + self.output * usage.output_tokens as f64) / 1e6
+    }
+}
+
+/// Where a value came from; later ones weigh more, and trust follows weight but for the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    User,
+    Project,
+    Environment,
+    Flag,
+}
+
+type Sourced = Option<(String, Origin)>;
+
+/// Who is to be answered.
+#[derive(Clone, Copy)]
+pub enum Tier {
+    /// R1, R2, R4b.
+    Brain,
+    /// R3, R4a.
+    Tool,
+}
+
+/// Where models may be named.
+pub struct Sources<'a> {
+    pub options: &'a Options,
+    pub env: &'a Environment,
+    pub project: &'a File,
+    pub user: &'a File,
+}
+
+impl Sources<'_> {
+    /// Whether one was named outright, be it the offline model.
+    pub fn names_a_model(&self) -> bool {
+        self.options.model.is_some() || self.project.model.is_some() || self.user.model.is_some()
+    }
+
+    /// The `PROVIDER:NAME` that applies to a tier, if one was named.
+    fn named(&self, tier: Tier) -> Sourced {
+        let brain = |value: &Option<String>, origin| match tier {
+            Tier::Brain => value.clone().map(|v| (v, origin)),
+            Tier::Tool => None,
+        };
+        let all = |value: &Option<String>, origin| value.clone().map(|v| (v, origin));
+        brain(&self.options.brain_model, Origin::Flag)
+            .or_else(|| all(&self.options.model, Origin::Flag))
+            .or_else(|| brain(&self.project.brain_model, Origin::Project))
+            .or_else(|| all(&self.project.model, Origin::Project))
+            .or_else(|| brain(&self.user.brain_model, Origin::User))
+            .or_else(|| all(&self.user.model, Origin::User))
+    }
+
+    /// A field of the endpoint: tier-specific places first, within each the environment before project before user.
+    fn field(&self, tier: Tier, variable: &str, pick: fn(&Endpoint) -> &Option<String>) -> Sourced {
+        let prefix = match tier {
+            Tier::Brain => "BRAIN",
+            Tier::Tool => "TOOL",
+        };
+        let own = |file: &File| match tier {
+            Tier::Brain => pick(&file.brain).clone(),
+            Tier::Tool => pick(&file.tool).clone(),
+        };
+        let variable_of = |name: String| env_value(self.env, &name).map(|v| (v, Origin::Environment));
+        variable_of(format!("{prefix}_{variable}"))
+            .or_else(|| variable_of(format!("{prefix}_OPENAI_{variable}")))
+            .or_else(|| own(self.project).map(|v| (v, Origin::Project)))
+            .or_else(|| own(self.user).map(|v| (v, Origin::User)))
+            .or_else(|| variable_of(format!("OPENAI_{variable}")))
+            .or_else(|| pick(&self.project.openai).clone().map(|v| (v, Origin::Project)))
+            .or_else(|| pick(&self.user.openai).clone().map(|v| (v, Origin::User)))
+    }
+
+    /// The model of a tier.
+    ///
+    /// # Errors
+    /// [`Failure`] (exit 2) when the model is unknown or half configured.
+    pub fn choose(&self, tier: Tier, notices: &mut Vec<String>) -> Result<ModelChoice, Failure> {
+        let base_url = self.field(tier, "BASE_URL", |e| &e.base_url);
+        let api_key = self.field(tier, "API_KEY", |e| &e.api_key);
+        let mut model = self.field(tier, "MODEL", |e| &e.model);
+        if let Some((text, origin)) = self.named(tier) {
+            // A flag weighs more than anything; a file's `model` weighs less than the environment's.
+            let applies =
+                origin == Origin::Flag || model.as_ref().is_none_or(|(_, other)| *other != Origin::Environment);
+            if applies {
+                match text.split_once(':') {
+                    Some(("builtin", "offline")) => return Ok(ModelChoice::Offline),
+                    Some(("ollama", name)) if !name.is_empty() => return Ok(self.ollama(name)),
+                    Some(("openai", name)) if !name.is_empty() => model = Some((name.to_owned(), origin)),
+                    _ => {
+                        return Err(Failure::usage(format!("`{text}` names no model that artoo knows"))
+                            .hint("use openai:NAME (any OpenAI-compatible endpoint, see OPENAI_BASE_URL), ollama:NAME or builtin:offline"));
+                    }
+                }
+            }
+        }
+        let api_key = Self::guarded_key(api_key, base_url.as_ref(), notices);
+        match (model, base_url, api_key) {
+            (None, None, None) => Ok(ModelChoice::Offline),
+            (None, _, _) => Err(Failure::usage("a model endpoint or key is set, but no model is named")
+                .hint("set OPENAI_MODEL (or --model openai:NAME), or --model builtin:offline to do without")),
+            (Some(_), None, None) => Err(
+                Failure::usage("a model is named, but neither its endpoint nor a key is set")
+                    .hint("set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY (api.openai.com)"),
+            ),
+            (Some((model, _)), base_url, api_key) => Ok(ModelChoice::Endpoint {
+                base_url: base_url.map_or_else(|| "https://api.openai.com/v1".to_owned(), |(url, _)| url),
+                api_key,
+                model,
+            }),
+        }
+    }
+
+    /// A project file must not be able to have the user's key sent to an address of its choice.
+    fn guarded_key(api_key: Sourced, base_url: Option<&(String, Origin)>, notices: &mut Vec<String>) -> Option<String> {
+        let (key, key_origin) = api_key?;
+        if base_url.is_some_and(|(_, origin)| *origin == Origin::Project) && key_origin != Origin::Project {
+            notices.push(
+                "the project's .artoo.toml names the model endpoint, so your own key is not sent there".to_owned(),
+            );
+            return None;
+        }
+        Some(key)
+    }
+
+    fn ollama(&self, name: &str) -> ModelChoice {
+        let host = env_value(self.env, "OLLAMA_HOST").unwrap_or_else(|| "127.0.0.1:11434".to_owned());
+        let base_url = if host.contains("://") {
+            host
+        } else {
+            format!("http://{host}")
+        };
+        ModelChoice::Endpoint {
+            base_url,
+            api_key: None,
+            model: name.to_owned(),
+        }
+    }
+}
+
+/// A limit on money that nothing counts against would be a false promise.
+///
+/// # Errors
+/// [`Failure`] (exit 2) naming the model without a price.
+pub fn check_prices(prices: &BTreeMap<String, Price>, models: &[&ModelChoice]) -> Result<(), Failure> {
+    for choice in models {
+        let ModelChoice::Endpoint { model, .. } = choice else {
+            continue;
+        };
+        let usable = |price: &Price| [price.input, price.output].iter().all(|p| p.is_finite() && *p >= 0.0);
+        if !prices.get(model).is_some_and(usable) {
+            return Err(Failure::usage(format!(
+                "a limit on cost is set, but no price is known for the model `{model}`"
+            ))
+            .hint(format!(
+                "add [prices.\"{model}\"] with input and output per million tokens to config.toml in the data folder"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Law 1 at the command line: nothing of the person's is changed without their yes to that exact action (design §9).
+
+use artoo_testkit::server::{Response, Server, asked_for};
+use serde_json::{Value, json};
+
+use crate::repl::Pty;
+use crate::support::{Running, Sandbox, last_message};
+
+/// Deletes `notes.txt`, and says so when it may not.
+pub fn deleting(body: &Value) -> Response {
+    let criterion = json!({"criterion": "notes.txt is gone", "mode": "verifiable", "check": {"kind": "file_absent", "path": "notes.txt"}});
+    let content = |value: Value| Response::Content(value.to_string());
+    match asked_for(body) {
+        "task_spec" => content(
+            json!({"slug": "delete_notes", "intent": "delete notes.txt", "scope": null, "deadline": null,
+            "clarify": [], "direct_answer": null}),
+        ),
+        "plan" => content(
+            json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "delete notes.txt", "context": "",
+            "success_criteria": [criterion], "tools": ["shell"]}]}),
+        ),
+        "tools" => match last_message(body) {
+            text if text.starts_with("not run") => Response::ToolCall(
+                "report",
+                json!({"status": "failed", "output": "", "reason": "it was not allowed"}),
+            ),
+            text if text.contains("exit status 0") => Response::Content("notes.txt is deleted".into()),
+            _ => Response::ToolCall("shell", json!({"command": "rm notes.txt"})),
+        },
+        _ => Response::Raw(400, String::new()),
+    }
+}
+
+#[test]
+fn without_a_terminal_an_action_that_needs_a_yes_is_refused() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(deleting).unwrap();
+    let done = Running::start(&mut sandbox.with_model(&server, &["delete notes.txt"])).wait();
+    done.refused(4, &["law 1", "nobody is there to be asked", "abandon (refused)"]);
+    assert!(sandbox.project().join("notes.txt").exists());
+    // A yes on standard input comes from a program, not from a person.
+    let mut piped = sandbox.with_model(&server, &["delete notes.txt"]);
+    Running::fed(&mut piped, b"y\ny\n".to_vec())
+        .wait()
+        .refused(4, &["law 1"]);
+    assert!(sandbox.project().join("notes.txt").exists());
+}
+
+#[test]
+fn what_was_allowed_beforehand_runs_and_nothing_else() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(deleting).unwrap();
+    let with =
+        |grant: &str| Running::start(&mut sandbox.with_model(&server, &["--allow", grant, "delete notes.txt"])).wait();
+    for other in ["modify:*", "destroy:rm other.txt", "destroy:/tmp/elsewhere/*"] {
+        with(other).refused(4, &["law 1"]);
+        assert!(sandbox.project().join("notes.txt").exists(), "{other}");
+    }
+    let done = with("destroy:rm notes.txt");
+    done.ended(0);
+    assert!(!sandbox.project().join("notes.txt").exists());
+}
+
+#[test]
+fn at_a_terminal_the_person_decides() {
+    for (answer, code, left) in [("y\n", 0, false), ("\n", 4, true), ("n\n", 4, true), ("\u{4}", 4, true)] {
+        let sandbox = Sandbox::new();
+        let server = Server::start(deleting).unwrap();
+        let Some(mut pty) = Pty::start(&sandbox.with_model(&server, &["delete notes.txt"])) else {
+            return;
+        };
+        pty.expect("rm notes.txt");
+        pty.expect("[N]o: ");
+        pty.send(answer);
+        assert_eq!(pty.wait(), Some(code), "{answer:?}");
+        assert_eq!(sandbox.project().join("notes.txt").exists(), left, "{answer:?}");
+    }
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let sandbox = Sandbox::new();
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let (told, asked) = std::sync::mpsc::channel();
+    let server = Server::start(move |body| {
+        if asked_for(body) == "task_spec" {
+            let _ = told.send(());
+            let _ = held.lock().unwrap().recv();
+        }
+        deleting(body)
+    })
+    .unwrap();
+    let Some(mut pty) = Pty::start(&sandbox.with_model(&server, &["delete notes.txt"])) else {
+        return;
+    };
+    asked.recv_timeout(crate::support::LIMIT).unwrap();
+    pty.send("y\n");
+    // The terminal echoes what it took.
+    pty.expect("y");
+    drop(release);
+    pty.expect("[N]o: ");
+    pty.send("n\n");
+    assert_eq!(pty.wait(), Some(4));
+    assert!(sandbox.project().join("notes.txt").exists());
+}

@@ -1,0 +1,20 @@
+//! The real binary, from the outside: what a person or a program that starts it sees (design §14, §20, §21).
+//!
+//! Every test has a home of its own and an empty environment. Nothing sleeps: a test waits for what it expects, and for
+//! nothing longer than a bound that only a hang reaches.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod bad_input;
+mod consent;
+mod models;
+mod offline;
+mod reading;
+mod repl;
+mod support;
