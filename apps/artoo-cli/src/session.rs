@@ -13,6 +13,7 @@ use artoo_protocol::message::{
     UserInput,
 };
 use artoo_protocol::ports::{Bus, Confirm};
+use artoo_protocol::text::head_tail;
 use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
 
@@ -25,6 +26,8 @@ use crate::{output, progress};
 pub const TEXT_MAX: usize = 100_000;
 /// Turns that R1 is shown.
 const HISTORY: usize = 5;
+/// Characters of a result that later turns are told.
+const RESULT_KEPT: usize = 2_000;
 /// How long the auditor may take for a report.
 const AUDIT_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// Messages that the display may lag behind.
