@@ -439,7 +439,7 @@ async fn a_command_reports_how_it_ended() {
     let written = world
         .free(
             "shell",
-            json!({"command": format!("echo x > {}/work/y", world.root.display())}),
+            json!({"command": format!("echo x > {}", world.root.join("work/y").display())}),
         )
         .await;
     assert_eq!(written.touched, [world.root.join("work/y").display().to_string()]);

@@ -288,7 +288,7 @@ mod tests {
         let environmental_call = ToolCall {
             failure_class: Some(FailureClass::Environmental),
             exit: Some(1),
-            ..sample("shell", "cat /root/x", Read)
+            ..sample("shell", "cat /forbidden/x", Read)
         };
         let base = result(1, vec![]);
         let failed = ExecutionResult {
