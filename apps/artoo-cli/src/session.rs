@@ -261,5 +261,9 @@ pub fn too_long() -> Failure {
 /// What a later turn is told of this one: the result first, because "shorter" and "in Chinese" are about it.
 fn came_of(ending: &FinalResult) -> String {
     let came = head_tail(&progress::result_text(&ending.output), RESULT_KEPT);
-    if came.is_empty() { ending.summary.clone() } else { format!("{came} ({})", ending.summary) }
+    if came.is_empty() {
+        ending.summary.clone()
+    } else {
+        format!("{came} ({})", ending.summary)
+    }
 }

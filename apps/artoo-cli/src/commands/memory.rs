@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use artoo_bus::SystemClock;
-use artoo_memory::kv::{LevelKv, LevelSettings};
+use artoo_memory::kv::{Kv, LevelKv, LevelSettings};
 use artoo_memory::{Memory, Records};
 use artoo_protocol::Timestamp;
 use artoo_protocol::message::{Level, MemoryAction};
@@ -35,7 +35,12 @@ pub async fn run(command: &MemoryCommand, data: &Path) -> Result<(), Failure> {
     let broken = |e: &dyn std::fmt::Display| Failure::failed(format!("memory cannot be read: {e}"));
     let kv =
         LevelKv::open_snapshot(&folder, &clock.now().to_string(), LevelSettings::default()).map_err(|e| broken(&e))?;
-    let kv: Arc<dyn artoo_memory::kv::Kv> = Arc::new(kv);
+    let kv: Arc<dyn Kv> = Arc::new(kv);
+    if !kv.take_notices().is_empty() {
+        output::note(
+            "artoo: memory is damaged: this is what can be read of it; the next task repairs it and keeps the damaged files",
+        );
+    }
     match command {
         MemoryCommand::Stats { json } => {
             let records = Records::open(kv).map_err(|e| broken(&e))?;

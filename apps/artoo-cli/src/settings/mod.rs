@@ -114,6 +114,12 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
             .map_err(|e| e.hint("set HOME, or say where with --workspace or ARTOO_WORKSPACE"))?
             .join("artoo_workspace"),
     };
+    if workspace.exists() && !workspace.is_dir() {
+        return Err(
+            Failure::usage(format!("the workspace {} is no folder", workspace.display()))
+                .hint("move it away, or say where with --workspace or ARTOO_WORKSPACE"),
+        );
+    }
     let scope = options
         .scope
         .iter()

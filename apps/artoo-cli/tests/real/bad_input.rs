@@ -38,6 +38,14 @@ fn control_characters_reach_the_journal_but_never_the_terminal() {
     let text = "find \u{1b}]0;owned\u{7}\u{9b}2J\u{0} somewhere \u{202e}over the rainbow";
     let done = Running::fed(&mut sandbox.artoo(&[]), text.into()).wait();
     done.refused(3, &["builtin:offline"]);
+    for option in ["--model", "--allow", "--cwd", "--time-budget"] {
+        sandbox
+            .run(&[option, "\u{1b}[2J\u{9b}x", "count the files in src"])
+            .refused(2, &["[2J"]);
+    }
+    sandbox
+        .run(&["--\u{1b}[2J\u{9b}x"])
+        .refused(2, &["unexpected argument"]);
     let list = sandbox.run(&["tasks", "list", "--json"]).json();
     assert_eq!(list[0]["input"], text, "the input is kept as it was");
     for command in [
@@ -83,6 +91,15 @@ fn a_data_folder_that_cannot_be_written_is_named() {
         .wait()
         .refused(2, &[".artoo cannot be written", "ermission denied"]);
     std::fs::set_permissions(sandbox.data(), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_file_in_place_of_the_workspace_is_named() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.workspace(), "x").unwrap();
+    sandbox
+        .run(&["write \"a\" to b.txt"])
+        .refused(2, &["artoo_workspace is no folder", "--workspace"]);
 }
 
 #[test]

@@ -126,6 +126,22 @@ fn damage_is_told_and_hides_nothing_else() {
         .run(&["tasks", "show", "o"])
         .refused(2, &["there is no task `o`"]);
 
+    for file in std::fs::read_dir(sandbox.data().join("memory.leveldb")).unwrap() {
+        std::fs::write(file.unwrap().path(), "garbage").unwrap();
+    }
+    assert!(
+        sandbox
+            .run(&["memory", "stats"])
+            .ended(0)
+            .err
+            .contains("memory is damaged")
+    );
+    let kept = sandbox.run(&["count the files in src"]);
+    assert!(
+        kept.ended(0).err.contains("memory.leveldb.corrupt"),
+        "a damaged store is told and kept: {kept:#?}"
+    );
+
     let audit = sandbox.data().join("audit.jsonl");
     let text = std::fs::read_to_string(&audit).unwrap();
     std::fs::write(&audit, text.replacen("count the files", "count no files!", 1)).unwrap();

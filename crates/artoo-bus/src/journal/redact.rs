@@ -56,7 +56,7 @@ impl Redactor {
                 for (name, field) in fields.iter_mut() {
                     match field {
                         Value::String(text) if is_secret_name(name) && text.chars().count() >= SHORTEST => {
-                            *text = mask(text)
+                            *text = mask(text);
                         }
                         _ => self.value(field),
                     }

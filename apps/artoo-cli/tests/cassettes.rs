@@ -1,0 +1,440 @@
+//! Whole tasks on recorded model traffic: the real binary, a small world, every exchange of `fixtures/cassettes` (design §18).
+//!
+//! Each cassette runs twice: once as a person sees it, once with `--json`. Nothing here depends on the time, the machine or
+//! the folder of the recording. A prompt that changes makes its cassettes stale, which the first failing test says in words;
+//! `fixtures/cassettes/README.md` says how to record them again.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "test code"
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use artoo_bus::journal::read;
+use artoo_bus::journal::summary::{Status, TaskSummary};
+use artoo_llm::cassette::secrets_in;
+use artoo_protocol::message::{Cause, Ending};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+fn cassette(name: &str) -> PathBuf {
+    fixtures().join("cassettes").join(format!("{name}.jsonl"))
+}
+
+fn all(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(fixtures().join(folder)).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    assert!(!files.is_empty(), "{folder} is empty");
+    files
+}
+
+/// A copy of the world, an empty home, and no workspace yet.
+struct Stage {
+    dir: TempDir,
+}
+
+impl Stage {
+    fn set() -> Self {
+        let stage = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        std::fs::create_dir(stage.dir.path().join("home")).unwrap();
+        copy(&fixtures().join("world"), &stage.world());
+        stage
+    }
+
+    fn world(&self) -> PathBuf {
+        self.dir.path().join("world")
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// The binary with a home and nothing else.
+    fn artoo(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_artoo"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.dir.path().join("home"))
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The same, answered by a cassette.
+    fn replaying(&self, name: &str, args: &[&str]) -> Command {
+        let mut command = self.artoo(args);
+        command.arg("--replay").arg(cassette(name));
+        command.arg("--cwd").arg(self.world());
+        command.arg("--workspace").arg(self.workspace());
+        command
+    }
+
+    /// Every task that ran, newest first, with what it was and cost.
+    fn tasks(&self) -> Vec<Value> {
+        let list = json(&self.artoo(&["tasks", "list", "--json"]).output().unwrap().stdout);
+        let ids = list.as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap());
+        ids.map(|id| json(&self.artoo(&["tasks", "show", id, "--json"]).output().unwrap().stdout))
+            .collect()
+    }
+
+    /// Everything that was recorded was asked for, and nothing else.
+    #[track_caller]
+    fn used_all_of(&self, name: &str) {
+        let exchanges = std::fs::read_to_string(cassette(name)).unwrap().lines().count() - 1;
+        let costs = self.tasks().into_iter().map(|task| task["costs"].clone());
+        let calls: u64 = costs.map(|costs| costs["model_calls"].as_u64().unwrap()).sum();
+        assert_eq!(calls, exchanges as u64, "model calls, and exchanges on the cassette {name}");
+    }
+
+    fn written(&self, file: &str) -> String {
+        std::fs::read_to_string(self.workspace().join(file)).unwrap()
+    }
+
+    /// What is on the stage as a person's own is as it was.
+    #[track_caller]
+    fn world_is_untouched(&self) {
+        assert_eq!(listing(&self.world()), listing(&fixtures().join("world")));
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Every file below a folder with its text.
+fn listing(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = PathBuf::from(path.file_name().unwrap());
+        if path.is_dir() {
+            files.extend(listing(&path).into_iter().map(|(file, text)| (name.join(file), text)));
+        } else {
+            files.push((name, std::fs::read_to_string(path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[track_caller]
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e} in {}", String::from_utf8_lossy(bytes)))
+}
+
+/// What a person sees of a run.
+struct Seen {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs a task as a person would. The stage is left for a look at what was written.
+fn seen(name: &str, text: &str) -> (Stage, Seen) {
+    let stage = Stage::set();
+    let output = stage.replaying(name, &["run", text]).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(!err.contains("does not hold this request"), "the cassette {name} is stale: {err}");
+    stage.used_all_of(name);
+    stage.world_is_untouched();
+    let code = output.status.code();
+    (stage, Seen { code, out, err })
+}
+
+/// The messages of a run with `--json`.
+struct Messages(Vec<Value>);
+
+impl Messages {
+    /// Of the same task once more, on a stage of its own. The last message, and only it, is the FinalResult.
+    fn of(name: &str, text: &str) -> Self {
+        let stage = Stage::set();
+        let output = stage.replaying(name, &["run", "--json", text]).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        let messages = Self(out.lines().map(|line| json(line.as_bytes())).collect());
+        stage.used_all_of(name);
+        assert_eq!(messages.all("FinalResult").len(), 1, "{name}");
+        assert_eq!(messages.0.last().unwrap()["payload"]["type"], "FinalResult", "{name}");
+        messages
+    }
+
+    fn all(&self, kind: &str) -> Vec<&Value> {
+        let payloads = self.0.iter().map(|message| &message["payload"]);
+        payloads.filter(|payload| payload["type"] == kind).collect()
+    }
+
+    #[track_caller]
+    fn only(&self, kind: &str) -> &Value {
+        let found = self.all(kind);
+        assert_eq!(found.len(), 1, "messages of the kind {kind}");
+        found[0]
+    }
+
+    fn position(&self, kind: &str, nth: usize) -> usize {
+        let at = self.0.iter().enumerate().filter(|(_, m)| m["payload"]["type"] == kind);
+        at.map(|(at, _)| at).nth(nth).unwrap()
+    }
+
+    /// The sequence numbers of the subtasks, in the order of their dispatch.
+    fn sequences(&self) -> Vec<u64> {
+        let subtasks = self.all("SubTask").into_iter();
+        subtasks.map(|subtask| subtask["sequence"].as_u64().unwrap()).collect()
+    }
+
+    /// Every task ends as accepted with nothing open, unless a test says otherwise.
+    #[track_caller]
+    fn accepted(&self) -> &Value {
+        let result = self.only("FinalResult");
+        assert_eq!((&result["directive"], &result["cause"]), (&"accept".into(), &"met".into()));
+        assert_eq!(result["unmet"], Value::Array(Vec::new()));
+        assert_eq!(result["loss"]["D"], 0.0);
+        result
+    }
+}
+
+#[test]
+fn outputs_of_a_parallel_group_are_handed_on_to_the_next() {
+    let text = "Compare the total revenue of 2025 and 2026 (sales/2025.csv and sales/2026.csv) and write the comparison \
+                to comparison.md";
+    let (stage, seen) = seen("two_groups", text);
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    // The path is the one of this run, not of the recording.
+    let path = stage.workspace().join("comparison.md");
+    let shown = format!("2025: 33000\n2026: 35736\nDifference: 2736\nChange: +8.3 %\nWritten to: {}\n", path.display());
+    assert_eq!(seen.out, shown);
+    let file = "# Revenue, 2025 and 2026\n\n2025: 33000\n2026: 35736\nDifference: 2736\nChange: +8.3 %\n";
+    assert_eq!(stage.written("comparison.md"), file);
+
+    let messages = Messages::of("two_groups", text);
+    messages.accepted();
+    assert_eq!(messages.sequences(), [1, 1, 2]);
+    let last = messages.all("SubTask")[2]["context"].as_str().unwrap();
+    assert!(last.contains("2025: 33000") && last.contains("2026: 35736"), "{last}");
+    assert!(
+        messages.position("SubTaskOutcome", 1) < messages.position("SubTask", 2),
+        "the second group waits for the first"
+    );
+}
+
+#[test]
+fn three_letters_are_read_in_parallel_and_merged() {
+    let text = "Who wrote letters/anna.txt, letters/tomas.txt and letters/museum.txt, when, and what is each about?";
+    let (stage, seen) = seen("three_in_parallel", text);
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    let lines: Vec<&str> = seen.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", seen.out);
+    for (line, parts) in lines.iter().zip([
+        ["letters/anna.txt: Anna, 3 March 2026.", "before the 20th"],
+        ["letters/tomas.txt: Tomas, 11 March 2026.", "nobody turns its pages"],
+        ["letters/museum.txt: Ingrid Dahl", "26 May 2026 at 10 o'clock"],
+    ]) {
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
+    assert!(!stage.workspace().exists() || listing(&stage.workspace()).is_empty(), "nothing was to be written");
+
+    let messages = Messages::of("three_in_parallel", text);
+    assert_eq!(messages.accepted()["unverified"], Value::Array(Vec::new()));
+    assert_eq!(messages.sequences(), [1, 1, 1]);
+    assert!(
+        messages.position("SubTask", 2) < messages.position("ExecutionResult", 0),
+        "all three are begun before one is done"
+    );
+}
+
+#[test]
+fn a_failed_criterion_is_corrected_in_the_second_attempt() {
+    let text = "Write a summary of the letters in letters/ into summary.txt, at most 50 words, naming everyone who wrote one.";
+    let (stage, seen) = seen("corrected", text);
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    let summary = stage.written("summary.txt");
+    assert!(summary.split_whitespace().count() <= 50, "{summary}");
+    assert!(["Anna", "Tomas", "Ingrid Dahl"].iter().all(|name| summary.contains(name)), "{summary}");
+    assert!(seen.out.ends_with(&summary), "{}", seen.out);
+
+    let messages = Messages::of("corrected", text);
+    messages.accepted();
+    let correction = messages.only("CorrectionSignal");
+    assert_eq!(correction["failed_criterion"], "summary.txt has at most 50 words");
+    assert_eq!(correction["failure_class"], "logical");
+    let wrong = correction["what_was_wrong"].as_str().unwrap();
+    assert!(wrong.starts_with("found 54 matches"), "{wrong}");
+    let scores = &messages.only("SubTaskOutcome")["gap_trajectory"];
+    let unmet: Vec<usize> = (0..2).map(|at| scores[at]["unmet_criteria"].as_array().unwrap().len()).collect();
+    assert_eq!(unmet, [1, 0]);
+    assert!(messages.all("PlanDirective").is_empty(), "the fast loop was enough");
+}
+
+#[test]
+fn a_wrong_approach_is_rejected_forbidden_and_replaced() {
+    let text = "Write the e-mail address of every customer in orders.csv into emails.txt, one per line, each once.";
+    let (stage, seen) = seen("replanned", text);
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    let addresses = "chen.yu@example.cn\nelena@example.it\njonas.weber@example.de\nmira@example.com\n\
+                     ngozi.okafor@example.org\nsamir.haddad@example.net\n";
+    assert_eq!(stage.written("emails.txt"), addresses);
+    assert_eq!(seen.out, format!("{addresses}(in {})\n", stage.workspace().join("emails.txt").display()));
+    assert!(seen.err.contains("init→break_symmetry, D=0.50 P=1.00 Ω=0.20 ∇L=+0.00"), "{}", seen.err);
+
+    let messages = Messages::of("replanned", text);
+    assert_eq!(messages.accepted()["replans"], 1);
+    assert_eq!(messages.sequences(), [1, 2, 1]);
+    assert_eq!(messages.all("ReplanRequest").len(), 1);
+    let directive = messages.only("PlanDirective");
+    let name = |key: &str| directive[key].as_str().unwrap();
+    assert_eq!((name("prev_directive"), name("directive")), ("init", "break_symmetry"));
+    assert_eq!((name("failure_class"), name("urgency")), ("logical", "neutral"));
+    assert_eq!(name("failed_criterion"), "Every line of emails.txt is an e-mail address.");
+    assert_eq!(directive["blocked_tools"], serde_json::json!(["shell:cut"]));
+    // Two of four criteria failed, all for the approach, in the first of three rounds; the seconds of the run hardly count.
+    let loss = &directive["loss"];
+    assert_eq!((loss["D"].as_f64(), loss["P"].as_f64()), (Some(0.5), Some(1.0)));
+    let omega = loss["Omega"].as_f64().unwrap();
+    assert!((0.2..0.3).contains(&omega), "{omega}");
+    let expected = 0.6 * 0.5 + 0.3 * (1.0 - omega) * 1.0 + 0.4 * omega;
+    assert!((loss["L"].as_f64().unwrap() - expected).abs() < 1e-9, "{loss}");
+    assert_eq!(directive["grad_l"], 0.0);
+    let second = messages.all("SubTask")[2];
+    assert_eq!(second["must_not"]["tools"], serde_json::json!(["shell:cut"]));
+}
+
+#[test]
+fn what_cannot_be_done_ends_in_an_honest_abandon() {
+    let text = "How many words are in diary.txt?";
+    let (_, seen) = seen("cannot_be_done", text);
+    assert_eq!((seen.code, seen.out.as_str()), (Some(1), ""));
+    for said in ["abandon (infeasible)", "Achieved:\n- Nothing.", "diary.txt", "Say where diary.txt is"] {
+        assert!(seen.err.contains(said), "{said} is not in {}", seen.err);
+    }
+
+    let messages = Messages::of("cannot_be_done", text);
+    let result = messages.only("FinalResult");
+    assert_eq!((&result["directive"], &result["cause"]), (&"abandon".into(), &"infeasible".into()));
+    assert_eq!(result["unmet"].as_array().unwrap().len(), 1);
+    assert_eq!(result["loss"]["D"], 1.0);
+    assert!(messages.all("PlanDirective").is_empty() && messages.all("CorrectionSignal").is_empty());
+    assert_eq!(messages.only("PartialResult")["achieved"], "Nothing.");
+}
+
+#[test]
+fn a_task_in_chinese_is_carried_out_and_answered_in_chinese() {
+    let text = "2026年哪个月的销售额最高？看 sales/2026.csv";
+    let (_, seen) = seen("chinese", text);
+    assert_eq!(seen.code, Some(0), "{}", seen.err);
+    assert_eq!(seen.out, "2026年销售额最高的是12月，为4655。\n");
+    let messages = Messages::of("chinese", text);
+    messages.accepted();
+    assert_eq!(messages.only("TaskSpec")["slug"], "best_sales_month");
+}
+
+#[test]
+fn a_question_is_asked_and_a_short_reaction_is_about_the_last_turn() {
+    let stage = Stage::set();
+    // Typed ahead: what is typed while a task runs waits for the next question.
+    let typed = "Who wrote the letter, and when?\rletters/museum.txt\rin German\r/quit\r";
+    let Some(screen) = on_a_terminal(&stage.replaying("conversation", &[]), typed) else {
+        return;
+    };
+    let english = "Ingrid Dahl of the Collections of the Harbour Museum in Bergen wrote it on 24 March 2026.";
+    let german = "Ingrid Dahl von der Sammlungsabteilung des Hafenmuseums in Bergen hat ihn am 24. März 2026 geschrieben.";
+    for said in ["Which letter do you mean?", english, german] {
+        assert!(screen.contains(said), "{said} is not on {screen}");
+    }
+    stage.used_all_of("conversation");
+    let intents: Vec<Value> = stage.tasks().iter().map(|task| task["intent"].clone()).collect();
+    let told = ["Tell in German who wrote letters/museum.txt, and when", "Tell who wrote letters/museum.txt, and when"];
+    assert_eq!(intents, told);
+}
+
+/// What a terminal shows of a program until it ends; `None`, with the reason printed, where that cannot be had.
+fn on_a_terminal(command: &Command, typed: &str) -> Option<String> {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let Some(setsid) = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists()) else {
+        println!("skipped: `setsid` of util-linux, which gives a program its own terminal, is not here");
+        return None;
+    };
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut launcher = Command::new(setsid);
+    launcher.arg("--ctty").arg(command.get_program()).args(command.get_args());
+    launcher.env_clear().env("TERM", "dumb");
+    launcher.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    launcher.current_dir(command.get_current_dir()?);
+    launcher.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    let mut child = launcher.spawn().unwrap();
+    // The program holds the other end of the terminal open as long as it lives.
+    drop(launcher);
+    let mut master = File::from(master);
+    master.write_all(typed.as_bytes()).unwrap();
+    let mut screen = Vec::new();
+    let mut bytes = [0; 4096];
+    while let Ok(read @ 1..) = master.read(&mut bytes) {
+        screen.extend_from_slice(&bytes[..read]);
+    }
+    let status = child.wait().unwrap();
+    let screen = String::from_utf8_lossy(&screen).into_owned();
+    assert_eq!(status.code(), Some(0), "{screen}");
+    Some(screen)
+}
+
+#[test]
+fn no_cassette_holds_a_secret_or_a_path_of_its_machine() {
+    for path in all("cassettes") {
+        assert_eq!(secrets_in(&path).unwrap(), [], "{}", path.display());
+        let text = std::fs::read_to_string(&path).unwrap();
+        for own in ["/tmp/", "/home/", "/root", "/Users/", "127.0.0.1"] {
+            assert!(!text.contains(own), "{} holds {own}", path.display());
+        }
+        assert!(text.contains("<cwd>"), "{} was recorded without its places", path.display());
+    }
+}
+
+/// Journals of earlier versions stay readable, so one of each format is kept.
+#[test]
+fn the_journal_of_a_replanned_task_is_read_and_summarised() {
+    let contents = read::read_file(&fixtures().join("journals/replanned.jsonl")).unwrap();
+    assert!(!contents.torn);
+    let summary = TaskSummary::of(&contents.records).unwrap();
+    assert_eq!(summary.status, Status::Finished);
+    assert_eq!((summary.directive, summary.cause), (Some(Ending::Accept), Some(Cause::Met)));
+    assert_eq!(summary.replans, 1);
+    assert!(summary.input.starts_with("Write the e-mail address of every customer in orders.csv"));
+    assert!(summary.task_id.as_str().starts_with("collect_email_addresses_"));
+    let costs = &summary.costs;
+    assert_eq!((costs.calls.len(), costs.sequential_calls), (15, 15));
+    assert!(costs.calls.iter().all(|call| call.answered && call.model == "hand"));
+    assert_eq!(
+        (costs.usage.input_tokens, costs.usage.output_tokens),
+        costs.calls.iter().fold((0, 0), |(input, output), call| {
+            (input + call.usage.input_tokens, output + call.usage.output_tokens)
+        })
+    );
+}
