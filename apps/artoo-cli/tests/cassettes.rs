@@ -22,6 +22,8 @@ use artoo_bus::journal::read;
 use artoo_bus::journal::summary::{Status, TaskSummary};
 use artoo_llm::cassette::secrets_in;
 use artoo_protocol::message::{Cause, Ending};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -88,7 +90,11 @@ impl Stage {
     /// Every task that ran, newest first, with what it was and cost.
     fn tasks(&self) -> Vec<Value> {
         let list = json(&self.artoo(&["tasks", "list", "--json"]).output().unwrap().stdout);
-        let ids = list.as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap());
+        let ids = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["task_id"].as_str().unwrap());
         ids.map(|id| json(&self.artoo(&["tasks", "show", id, "--json"]).output().unwrap().stdout))
             .collect()
     }
@@ -99,7 +105,10 @@ impl Stage {
         let exchanges = std::fs::read_to_string(cassette(name)).unwrap().lines().count() - 1;
         let costs = self.tasks().into_iter().map(|task| task["costs"].clone());
         let calls: u64 = costs.map(|costs| costs["model_calls"].as_u64().unwrap()).sum();
-        assert_eq!(calls, exchanges as u64, "model calls, and exchanges on the cassette {name}");
+        assert_eq!(
+            calls, exchanges as u64,
+            "model calls, and exchanges on the cassette {name}"
+        );
     }
 
     fn written(&self, file: &str) -> String {
@@ -160,7 +169,10 @@ fn seen(name: &str, text: &str) -> (Stage, Seen) {
     let output = stage.replaying(name, &["run", text]).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert!(!err.contains("does not hold this request"), "the cassette {name} is stale: {err}");
+    assert!(
+        !err.contains("does not hold this request"),
+        "the cassette {name} is stale: {err}"
+    );
     stage.used_all_of(name);
     stage.world_is_untouched();
     let code = output.status.code();
@@ -210,7 +222,10 @@ impl Messages {
     #[track_caller]
     fn accepted(&self) -> &Value {
         let result = self.only("FinalResult");
-        assert_eq!((&result["directive"], &result["cause"]), (&"accept".into(), &"met".into()));
+        assert_eq!(
+            (&result["directive"], &result["cause"]),
+            (&"accept".into(), &"met".into())
+        );
         assert_eq!(result["unmet"], Value::Array(Vec::new()));
         assert_eq!(result["loss"]["D"], 0.0);
         result
@@ -225,7 +240,10 @@ fn outputs_of_a_parallel_group_are_handed_on_to_the_next() {
     assert_eq!(seen.code, Some(0), "{}", seen.err);
     // The path is the one of this run, not of the recording.
     let path = stage.workspace().join("comparison.md");
-    let shown = format!("2025: 33000\n2026: 35736\nDifference: 2736\nChange: +8.3 %\nWritten to: {}\n", path.display());
+    let shown = format!(
+        "2025: 33000\n2026: 35736\nDifference: 2736\nChange: +8.3 %\nWritten to: {}\n",
+        path.display()
+    );
     assert_eq!(seen.out, shown);
     let file = "# Revenue, 2025 and 2026\n\n2025: 33000\n2026: 35736\nDifference: 2736\nChange: +8.3 %\n";
     assert_eq!(stage.written("comparison.md"), file);
@@ -255,7 +273,10 @@ fn three_letters_are_read_in_parallel_and_merged() {
     ]) {
         assert!(parts.iter().all(|part| line.contains(part)), "{line}");
     }
-    assert!(!stage.workspace().exists() || listing(&stage.workspace()).is_empty(), "nothing was to be written");
+    assert!(
+        !stage.workspace().exists() || listing(&stage.workspace()).is_empty(),
+        "nothing was to be written"
+    );
 
     let messages = Messages::of("three_in_parallel", text);
     assert_eq!(messages.accepted()["unverified"], Value::Array(Vec::new()));
@@ -268,12 +289,18 @@ fn three_letters_are_read_in_parallel_and_merged() {
 
 #[test]
 fn a_failed_criterion_is_corrected_in_the_second_attempt() {
-    let text = "Write a summary of the letters in letters/ into summary.txt, at most 50 words, naming everyone who wrote one.";
+    let text =
+        "Write a summary of the letters in letters/ into summary.txt, at most 50 words, naming everyone who wrote one.";
     let (stage, seen) = seen("corrected", text);
     assert_eq!(seen.code, Some(0), "{}", seen.err);
     let summary = stage.written("summary.txt");
     assert!(summary.split_whitespace().count() <= 50, "{summary}");
-    assert!(["Anna", "Tomas", "Ingrid Dahl"].iter().all(|name| summary.contains(name)), "{summary}");
+    assert!(
+        ["Anna", "Tomas", "Ingrid Dahl"]
+            .iter()
+            .all(|name| summary.contains(name)),
+        "{summary}"
+    );
     assert!(seen.out.ends_with(&summary), "{}", seen.out);
 
     let messages = Messages::of("corrected", text);
@@ -284,7 +311,9 @@ fn a_failed_criterion_is_corrected_in_the_second_attempt() {
     let wrong = correction["what_was_wrong"].as_str().unwrap();
     assert!(wrong.starts_with("found 54 matches"), "{wrong}");
     let scores = &messages.only("SubTaskOutcome")["gap_trajectory"];
-    let unmet: Vec<usize> = (0..2).map(|at| scores[at]["unmet_criteria"].as_array().unwrap().len()).collect();
+    let unmet: Vec<usize> = (0..2)
+        .map(|at| scores[at]["unmet_criteria"].as_array().unwrap().len())
+        .collect();
     assert_eq!(unmet, [1, 0]);
     assert!(messages.all("PlanDirective").is_empty(), "the fast loop was enough");
 }
@@ -297,8 +326,15 @@ fn a_wrong_approach_is_rejected_forbidden_and_replaced() {
     let addresses = "chen.yu@example.cn\nelena@example.it\njonas.weber@example.de\nmira@example.com\n\
                      ngozi.okafor@example.org\nsamir.haddad@example.net\n";
     assert_eq!(stage.written("emails.txt"), addresses);
-    assert_eq!(seen.out, format!("{addresses}(in {})\n", stage.workspace().join("emails.txt").display()));
-    assert!(seen.err.contains("init→break_symmetry, D=0.50 P=1.00 Ω=0.20 ∇L=+0.00"), "{}", seen.err);
+    assert_eq!(
+        seen.out,
+        format!("{addresses}(in {})\n", stage.workspace().join("emails.txt").display())
+    );
+    assert!(
+        seen.err.contains("init→break_symmetry, D=0.50 P=1.00 Ω=0.20 ∇L=+0.00"),
+        "{}",
+        seen.err
+    );
 
     let messages = Messages::of("replanned", text);
     assert_eq!(messages.accepted()["replans"], 1);
@@ -308,7 +344,10 @@ fn a_wrong_approach_is_rejected_forbidden_and_replaced() {
     let name = |key: &str| directive[key].as_str().unwrap();
     assert_eq!((name("prev_directive"), name("directive")), ("init", "break_symmetry"));
     assert_eq!((name("failure_class"), name("urgency")), ("logical", "neutral"));
-    assert_eq!(name("failed_criterion"), "Every line of emails.txt is an e-mail address.");
+    assert_eq!(
+        name("failed_criterion"),
+        "Every line of emails.txt is an e-mail address."
+    );
     assert_eq!(directive["blocked_tools"], serde_json::json!(["shell:cut"]));
     // Two of four criteria failed, all for the approach, in the first of three rounds; the seconds of the run hardly count.
     let loss = &directive["loss"];
@@ -327,13 +366,21 @@ fn what_cannot_be_done_ends_in_an_honest_abandon() {
     let text = "How many words are in diary.txt?";
     let (_, seen) = seen("cannot_be_done", text);
     assert_eq!((seen.code, seen.out.as_str()), (Some(1), ""));
-    for said in ["abandon (infeasible)", "Achieved:\n- Nothing.", "diary.txt", "Say where diary.txt is"] {
+    for said in [
+        "abandon (infeasible)",
+        "Achieved:\n- Nothing.",
+        "diary.txt",
+        "Say where diary.txt is",
+    ] {
         assert!(seen.err.contains(said), "{said} is not in {}", seen.err);
     }
 
     let messages = Messages::of("cannot_be_done", text);
     let result = messages.only("FinalResult");
-    assert_eq!((&result["directive"], &result["cause"]), (&"abandon".into(), &"infeasible".into()));
+    assert_eq!(
+        (&result["directive"], &result["cause"]),
+        (&"abandon".into(), &"infeasible".into())
+    );
     assert_eq!(result["unmet"].as_array().unwrap().len(), 1);
     assert_eq!(result["loss"]["D"], 1.0);
     assert!(messages.all("PlanDirective").is_empty() && messages.all("CorrectionSignal").is_empty());
@@ -354,26 +401,37 @@ fn a_task_in_chinese_is_carried_out_and_answered_in_chinese() {
 #[test]
 fn a_question_is_asked_and_a_short_reaction_is_about_the_last_turn() {
     let stage = Stage::set();
-    // Typed ahead: what is typed while a task runs waits for the next question.
-    let typed = "Who wrote the letter, and when?\rletters/museum.txt\rin German\r/quit\r";
-    let Some(screen) = on_a_terminal(&stage.replaying("conversation", &[]), typed) else {
+    let conversation: [(&[&str], &str); 4] = [
+        (&["artoo> "], "Who wrote the letter, and when?"),
+        (&["name its file.", "> "], "letters/museum.txt"),
+        (&["model calls", "artoo> "], "in German"),
+        (&["model calls", "artoo> "], "/quit"),
+    ];
+    let Some(screen) = on_a_terminal(&stage.replaying("conversation", &[]), &conversation) else {
         return;
     };
     let english = "Ingrid Dahl of the Collections of the Harbour Museum in Bergen wrote it on 24 March 2026.";
-    let german = "Ingrid Dahl von der Sammlungsabteilung des Hafenmuseums in Bergen hat ihn am 24. März 2026 geschrieben.";
+    let german =
+        "Ingrid Dahl von der Sammlungsabteilung des Hafenmuseums in Bergen hat ihn am 24. März 2026 geschrieben.";
     for said in ["Which letter do you mean?", english, german] {
         assert!(screen.contains(said), "{said} is not on {screen}");
     }
     stage.used_all_of("conversation");
     let intents: Vec<Value> = stage.tasks().iter().map(|task| task["intent"].clone()).collect();
-    let told = ["Tell in German who wrote letters/museum.txt, and when", "Tell who wrote letters/museum.txt, and when"];
+    let told = [
+        "Tell in German who wrote letters/museum.txt, and when",
+        "Tell who wrote letters/museum.txt, and when",
+    ];
     assert_eq!(intents, told);
 }
 
-/// What a terminal shows of a program until it ends; `None`, with the reason printed, where that cannot be had.
-fn on_a_terminal(command: &Command, typed: &str) -> Option<String> {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let Some(setsid) = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists()) else {
+/// What a terminal shows of a program until it ends, while a person types each line once the words before it have appeared;
+/// `None`, with the reason printed, where a terminal cannot be had.
+fn on_a_terminal(command: &Command, conversation: &[(&[&str], &str)]) -> Option<String> {
+    let Some(setsid) = ["/usr/bin/setsid", "/bin/setsid"]
+        .into_iter()
+        .find(|path| Path::new(path).exists())
+    else {
         println!("skipped: `setsid` of util-linux, which gives a program its own terminal, is not here");
         return None;
     };
@@ -384,25 +442,49 @@ fn on_a_terminal(command: &Command, typed: &str) -> Option<String> {
     let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
     let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut launcher = Command::new(setsid);
-    launcher.arg("--ctty").arg(command.get_program()).args(command.get_args());
+    launcher
+        .arg("--ctty")
+        .arg(command.get_program())
+        .args(command.get_args());
     launcher.env_clear().env("TERM", "dumb");
     launcher.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     launcher.current_dir(command.get_current_dir()?);
-    launcher.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    launcher
+        .stdin(terminal.try_clone().unwrap())
+        .stdout(terminal.try_clone().unwrap())
+        .stderr(terminal);
     let mut child = launcher.spawn().unwrap();
     // The program holds the other end of the terminal open as long as it lives.
     drop(launcher);
     let mut master = File::from(master);
-    master.write_all(typed.as_bytes()).unwrap();
-    let mut screen = Vec::new();
-    let mut bytes = [0; 4096];
-    while let Ok(read @ 1..) = master.read(&mut bytes) {
-        screen.extend_from_slice(&bytes[..read]);
+    let (mut screen, mut seen) = (String::new(), 0);
+    for (awaited, line) in conversation {
+        for words in *awaited {
+            while !screen[seen..].contains(words) {
+                assert!(
+                    more_of(&mut master, &mut screen),
+                    "it ended before `{words}` appeared: {screen}"
+                );
+            }
+            seen += screen[seen..].find(words).unwrap() + words.len();
+        }
+        master.write_all(format!("{line}\r").as_bytes()).unwrap();
     }
-    let status = child.wait().unwrap();
-    let screen = String::from_utf8_lossy(&screen).into_owned();
-    assert_eq!(status.code(), Some(0), "{screen}");
+    while more_of(&mut master, &mut screen) {}
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{screen}");
     Some(screen)
+}
+
+/// Adds what a terminal shows next; false when its program has ended.
+fn more_of(master: &mut File, screen: &mut String) -> bool {
+    // Only a hang takes longer.
+    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::new(master, PollFlags::IN)], Some(&limit)).unwrap();
+    assert_eq!(ready, 1, "nothing more comes: {screen}");
+    let mut bytes = [0; 4096];
+    let read = master.read(&mut bytes).unwrap_or(0);
+    screen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    read > 0
 }
 
 #[test]
@@ -413,7 +495,11 @@ fn no_cassette_holds_a_secret_or_a_path_of_its_machine() {
         for own in ["/tmp/", "/home/", "/root", "/Users/", "127.0.0.1"] {
             assert!(!text.contains(own), "{} holds {own}", path.display());
         }
-        assert!(text.contains("<cwd>"), "{} was recorded without its places", path.display());
+        assert!(
+            text.contains("<cwd>"),
+            "{} was recorded without its places",
+            path.display()
+        );
     }
 }
 
@@ -424,9 +510,16 @@ fn the_journal_of_a_replanned_task_is_read_and_summarised() {
     assert!(!contents.torn);
     let summary = TaskSummary::of(&contents.records).unwrap();
     assert_eq!(summary.status, Status::Finished);
-    assert_eq!((summary.directive, summary.cause), (Some(Ending::Accept), Some(Cause::Met)));
+    assert_eq!(
+        (summary.directive, summary.cause),
+        (Some(Ending::Accept), Some(Cause::Met))
+    );
     assert_eq!(summary.replans, 1);
-    assert!(summary.input.starts_with("Write the e-mail address of every customer in orders.csv"));
+    assert!(
+        summary
+            .input
+            .starts_with("Write the e-mail address of every customer in orders.csv")
+    );
     assert!(summary.task_id.as_str().starts_with("collect_email_addresses_"));
     let costs = &summary.costs;
     assert_eq!((costs.calls.len(), costs.sequential_calls), (15, 15));

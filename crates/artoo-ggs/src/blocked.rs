@@ -1,6 +1,7 @@
 //! What the next plan must not use: the calls that are implicated in a failure, as tools or as targets (design §13).
 //!
-//! Only calls that failed themselves, or whose output a failed verdict cites, are implicated; a read that worked is not.
+//! Only calls that failed themselves, or whose output a failed verdict cites, are implicated; a read that worked is not, and
+//! neither is a call that the gate refused: it shows nothing about its tool, and the gate itself keeps refusing it.
 //! A shell is never blocked as a whole, only with the program that it ran. Owns the choice of what is blocked; the gate
 //! that refuses it is the executor's.
 
@@ -38,7 +39,8 @@ pub fn implicated<'a>(outcomes: &'a [SubTaskOutcome], task_verdicts: &[Criterion
         .iter()
         .flat_map(|outcome| {
             let failing = failed_by_itself(outcome);
-            outcome.tool_calls.iter().filter(move |call| {
+            let ran = outcome.tool_calls.iter().filter(|call| !call.not_run);
+            ran.filter(move |call| {
                 failing && (call.failed() || cited(&outcome.criteria_verdicts, call)) || cited(task_verdicts, call)
             })
         })
@@ -166,7 +168,7 @@ impl History {
                         .iter()
                         .filter(|outcome| failed_by_itself(outcome))
                         .flat_map(|outcome| &outcome.tool_calls)
-                        .filter(|call| call.effect != EffectClass::Read),
+                        .filter(|call| !call.not_run && call.effect != EffectClass::Read),
                 );
                 names(&calls)
             }

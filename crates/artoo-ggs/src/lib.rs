@@ -3,7 +3,7 @@
 //! It reads how far a result is from its goal, how wrong the approach was and what it cost, and answers with the kind of
 //! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
 //! (verdicts to numbers), [`loss`], [`table`] (numbers to a decision), [`control`] (from round to round), then what artoo
-//! makes of a decision: [`blocked`], [`megrams`], [`words`], and the role itself in [`actor`].
+//! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`words`], and the role itself in [`actor`].
 //!
 //! It knows no model, no tool, no store and no clock. The numeric part stands on its own:
 //!
@@ -32,6 +32,7 @@
 pub mod actor;
 pub mod blocked;
 pub mod control;
+pub mod digest;
 pub mod lines;
 pub mod loss;
 pub mod megrams;

@@ -4,19 +4,14 @@
 
 use std::fmt::Write as _;
 
-use artoo_protocol::message::{Cause, Directive, OutcomeStatus, PartialResult, SubTaskOutcome, ToolCall, Urgency};
+use artoo_protocol::message::{Cause, Directive, PartialResult, Urgency};
 use artoo_protocol::text::{head_tail, one_line};
-use serde_json::Value;
 
 use crate::blocked::Blocked;
 use crate::control::Round;
-use crate::megrams::what_happened;
+use crate::digest::{Digest, LINES_MAX};
 use crate::signals::{Failure, Ground, Tally};
 
-/// Most lines of one list in a text.
-const LINES_MAX: usize = 20;
-/// Most criteria that a result names in each of its lists.
-const NAMES_MAX: usize = 1_000;
 /// Longest part of a model's wording that is passed on, in characters.
 const PART_MAX: usize = 4_000;
 
@@ -89,104 +84,6 @@ fn demand(directive: Directive, round: &Round) -> String {
             "The approach itself is wrong (P = {p:.2}) and nothing moves: take a class of tools that was not tried before."
         ),
     }
-}
-
-/// What remains of a round for the text of an ending, in short lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Digest {
-    /// Subtasks that matched, with what they gave.
-    pub achieved: Vec<String>,
-    /// Subtasks that failed and why, or were not started.
-    pub failed: Vec<String>,
-    /// Calls that were made: tool, input, what came of it.
-    pub tried: Vec<String>,
-    /// Criteria that failed or were not run.
-    pub unmet: Vec<String>,
-    /// Criteria that passed on text alone or were not judged.
-    pub unverified: Vec<String>,
-}
-
-impl Digest {
-    /// Of one round.
-    pub fn of(outcomes: &[SubTaskOutcome], tally: &Tally<'_>) -> Self {
-        let mut digest = Self {
-            unmet: names(tally.failures.iter().map(|failure| failure.criterion)),
-            unverified: names(tally.unverified.iter().copied()),
-            ..Self::default()
-        };
-        for outcome in outcomes {
-            let intent = one_line(&outcome.intent, 160);
-            match outcome.status {
-                OutcomeStatus::Matched => push(&mut digest.achieved, || with(&intent, &shown(&outcome.output, 200))),
-                OutcomeStatus::Failed => push(&mut digest.failed, || with(&intent, &why_failed(outcome))),
-                OutcomeStatus::NotRun => push(&mut digest.failed, || {
-                    with(&intent, "not started, an earlier step failed")
-                }),
-            }
-            for call in &outcome.tool_calls {
-                push(&mut digest.tried, || tried(call));
-            }
-        }
-        digest
-    }
-}
-
-fn names<'a>(criteria: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut seen = std::collections::BTreeSet::new();
-    criteria
-        .filter(|criterion| seen.insert(*criterion))
-        .take(NAMES_MAX)
-        .map(str::to_owned)
-        .collect()
-}
-
-fn push(list: &mut Vec<String>, line: impl FnOnce() -> String) {
-    if list.len() < LINES_MAX {
-        list.push(line());
-    }
-}
-
-fn with(intent: &str, what: &str) -> String {
-    match (intent.is_empty(), what.is_empty()) {
-        (true, _) => what.to_owned(),
-        (false, true) => intent.to_owned(),
-        (false, false) => format!("{intent}: {what}"),
-    }
-}
-
-fn shown(value: &Value, limit: usize) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => one_line(text, limit),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => one_line(&value.to_string(), limit),
-    }
-}
-
-fn why_failed(outcome: &SubTaskOutcome) -> String {
-    if let Some(reason) = outcome
-        .failure_reason
-        .as_deref()
-        .filter(|reason| !reason.trim().is_empty())
-    {
-        return one_line(reason, 240);
-    }
-    outcome
-        .criteria_verdicts
-        .iter()
-        .find(|verdict| verdict.verdict == artoo_protocol::message::Verdict::Fail)
-        .map_or_else(
-            || "no reason was given".to_owned(),
-            |verdict| with(&one_line(&verdict.criterion, 120), &one_line(&verdict.evidence, 160)),
-        )
-}
-
-fn tried(call: &ToolCall) -> String {
-    let came = if call.failed() {
-        what_happened(call)
-    } else {
-        "ran".to_owned()
-    };
-    format!("{} `{}` {came}", call.tool, one_line(&call.target(), 120))
 }
 
 /// Why a task ended, as a sentence without its full stop.

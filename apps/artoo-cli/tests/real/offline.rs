@@ -92,6 +92,10 @@ fn a_folder_without_permission_is_no_empty_folder() {
             "{done:#?}"
         );
         assert!(done.code == Some(0) || done.out.is_empty(), "{done:#?}");
+        assert!(
+            place == "." || done.code == Some(1),
+            "what cannot be looked at at all is no zero: {done:#?}"
+        );
     }
 }
 

@@ -10,11 +10,12 @@ use artoo_protocol::message::{
 use artoo_protocol::{Finite, Timestamp, Unit01};
 use serde_json::Value;
 
-use super::{Frame, Next, Running, Seen, Teaches};
+use super::{Frame, Next, Running, Teaches};
 use crate::actor::Effect;
+use crate::digest::Digest;
 use crate::megrams::{Writer, teaches};
 use crate::signals::Tally;
-use crate::words::{self, Digest};
+use crate::words;
 
 impl Running {
     /// R1 has answered by itself. Nothing was tried, so there is nothing to remember.
@@ -89,32 +90,30 @@ impl Running {
 
     /// Ends a task from outside the loop, with what was seen last.
     pub(super) fn stop(mut self: Box<Self>, at: Frame<'_>, cause: Cause, detail: &str, teaches: Teaches) -> Next {
-        let seen = self.seen.take().unwrap_or_else(|| {
+        let (loss, grad_l, digest, output) = if let Some(seen) = self.seen.take() {
+            (seen.loss, seen.grad_l, seen.digest.unpack(), seen.merged_output)
+        } else {
             let elapsed = self.watch.elapsed(at.now);
             let (loss, grad_l) = self.control.read(at.params, Unit01::ONE, Unit01::ZERO, elapsed);
-            Seen {
-                loss,
-                grad_l,
-                digest: Digest {
-                    unverified: self.task_criteria.clone(),
-                    ..Digest::default()
-                },
-                merged_output: Value::Null,
-            }
-        });
+            let digest = Digest {
+                unverified: self.task_criteria.clone(),
+                ..Digest::default()
+            };
+            (loss, grad_l, digest, Value::Null)
+        };
         let megrams = match teaches {
             Teaches::Yes => self
-                .remember(at, MacroState::Abandon, cause, detail, &seen.digest)
+                .remember(at, MacroState::Abandon, cause, detail, &digest)
                 .into_iter()
                 .collect(),
             Teaches::No => Vec::new(),
         };
         let result = FinalResult {
-            summary: words::abandoned(cause, detail, &seen.digest),
-            output: seen.merged_output,
-            unmet: seen.digest.unmet,
-            unverified: seen.digest.unverified,
-            ..self.result(at, Ending::Abandon, cause, seen.loss, seen.grad_l)
+            summary: words::abandoned(cause, detail, &digest),
+            output,
+            unmet: digest.unmet,
+            unverified: digest.unverified,
+            ..self.result(at, Ending::Abandon, cause, loss, grad_l)
         };
         end(megrams, result)
     }
@@ -153,7 +152,7 @@ impl Running {
         FinalResult {
             task_id: at.task_id.clone(),
             slug: self.slug.clone(),
-            intent: self.intent.clone(),
+            intent: self.intent.to_string(),
             summary: String::new(),
             output: Value::Null,
             loss,

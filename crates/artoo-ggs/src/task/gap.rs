@@ -12,9 +12,10 @@ use super::{Frame, Next, Running, Seen, State, WORDING_WAIT};
 use crate::actor::Effect;
 use crate::blocked::implicated;
 use crate::control::{Move, Observation, Round};
+use crate::digest::{Digest, Packed};
 use crate::megrams::teaches;
 use crate::signals::Tally;
-use crate::words::{self, Digest};
+use crate::words;
 
 impl Running {
     /// A gap: measure it, decide, act.
@@ -27,12 +28,12 @@ impl Running {
         match round.decision {
             Move::Direct(directive) => {
                 let (directed, more) = self.direct(at, &round, directive, &request, &tally);
-                self.seen = Some(Seen {
+                self.seen = Some(Box::new(Seen {
                     loss: round.loss,
                     grad_l: round.grad_l,
-                    digest,
+                    digest: Packed::new(&digest),
                     merged_output: request.merged_output,
-                });
+                }));
                 let mut effects: Vec<Effect> = megrams.into_iter().chain(more).map(Effect::Remember).collect();
                 effects.push(Effect::Direct(Box::new(PlanDirective {
                     outcomes: request.outcomes,
@@ -131,7 +132,7 @@ impl Running {
         }
         let question = PartialResultRequest {
             task_id: at.task_id.clone(),
-            intent: self.intent,
+            intent: self.intent.into(),
             reason: words::why(cause).to_owned(),
             outcomes: request.outcomes,
         };
@@ -148,7 +149,8 @@ impl Running {
     }
 }
 
-fn observation(request: &ReplanRequest, tally: &Tally<'_>) -> Observation {
+/// What the sensors say about a gap, as the control loop wants it.
+pub(crate) fn observation(request: &ReplanRequest, tally: &Tally<'_>) -> Observation {
     let mut failing = request
         .outcomes
         .iter()

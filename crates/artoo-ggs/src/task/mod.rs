@@ -20,9 +20,9 @@ use self::ending::Closing;
 use crate::actor::Effect;
 use crate::blocked::History;
 use crate::control::Control;
+use crate::digest::{Digest, Packed};
 use crate::params::Params;
 use crate::signals::Tally;
-use crate::words::Digest;
 
 /// How long the wording of a partial result is waited for.
 pub const WORDING_WAIT: Millis = Millis::from_seconds(20);
@@ -134,12 +134,12 @@ enum Teaches {
     No,
 }
 
-/// The last gap that was seen.
+/// The last gap that was seen, for an ending that comes from outside.
 #[derive(Clone, Debug)]
 struct Seen {
     loss: Loss,
     grad_l: Finite,
-    digest: Digest,
+    digest: Packed,
     merged_output: Value,
 }
 
@@ -147,7 +147,7 @@ struct Seen {
 #[derive(Clone, Debug)]
 pub struct Running {
     slug: Slug,
-    intent: String,
+    intent: Box<str>,
     watch: Stopwatch,
     control: Control,
     directives: u32,
@@ -157,7 +157,7 @@ pub struct Running {
     broken: Option<Vec<String>>,
     task_criteria: Vec<String>,
     megrams: u64,
-    seen: Option<Seen>,
+    seen: Option<Box<Seen>>,
 }
 
 impl Running {
@@ -165,7 +165,7 @@ impl Running {
     pub fn open(now: Timestamp, input: &UserInput) -> Self {
         Self {
             slug: Slug::repair(""),
-            intent: first_n(&input.text, INTENT_MAX),
+            intent: first_n(&input.text, INTENT_MAX).into(),
             watch: Stopwatch::start(now),
             control: Control::default(),
             directives: 0,
@@ -228,7 +228,7 @@ impl Running {
             self.slug = slug.clone();
         }
         if !intent.trim().is_empty() {
-            self.intent = first_n(intent, INTENT_MAX);
+            self.intent = first_n(intent, INTENT_MAX).into();
         }
     }
 

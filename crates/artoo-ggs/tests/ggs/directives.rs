@@ -112,6 +112,37 @@ fn neither_an_outage_nor_a_refusal_blocks_or_teaches() {
     assert!(megrams(&effects).is_empty());
 }
 
+/// The gate keeps refusing the exact action for the rest of the task; blocking its target too would bar even reading it.
+#[test]
+fn a_refused_call_neither_blocks_nor_teaches_while_other_subtasks_fail() {
+    let no = |tool: &str, path: &str| ToolCall {
+        not_run: true,
+        effect: EffectClass::Modify,
+        ..broken(tool, path)
+    };
+    let (mut bench, id) = Bench::open();
+    let mut refused = with_calls(failed("refused", Environmental), vec![no("write_file", "/etc/x")]);
+    refused.refused = true;
+    let also = vec![no("edit_file", "/etc/y"), broken("search", "q")];
+    let effects = bench.say(replan(
+        &id,
+        0,
+        vec![refused, with_calls(failed("other", Environmental), also)],
+    ));
+    assert_eq!(directive(&effects).directive, Directive::ChangePath);
+    assert_eq!(directive(&effects).blocked_targets, ["q"]);
+    assert_eq!(megrams(&effects).len(), 1);
+    // Not even where worsening widens to every tool of the failing subtasks.
+    let (mut bench, id) = Bench::open();
+    let mut effects = Vec::new();
+    for bad in [5, 10] {
+        let calls = vec![no("edit_file", "/etc/y"), broken("search", "q")];
+        effects = bench.say(replan(&id, 0, vec![with_calls(partly(bad, 10, Logical), calls)]));
+    }
+    assert_eq!(directive(&effects).urgency, Urgency::Higher);
+    assert_eq!(directive(&effects).blocked_tools, ["search"]);
+}
+
 #[test]
 fn blocking_never_leaves_no_tool_at_all() {
     let mut bench = Bench::new(Params::default());

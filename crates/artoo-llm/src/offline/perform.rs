@@ -141,7 +141,10 @@ impl Ran {
                 .parse()
                 .ok()
         });
-        let error = read_section(content, "error");
+        let refused = content
+            .strip_prefix("not run: ")
+            .map(|why| format!("not run: {}", why.trim()));
+        let error = read_section(content, "error").or(refused);
         let shown = read_section(content, "output");
         let empty = head.contains("There was no output");
         let bare = if shown.is_none() && !empty && error.is_none() {
@@ -207,7 +210,10 @@ fn finish(step: &Step, ran: &Ran) -> Ending {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
-    if ran.output.trim().is_empty() {
+    let place = command::subject(step);
+    let about_the_place = [format!("‘{place}’"), format!("'{place}'"), format!(" {place}: ")];
+    if ran.output.trim().is_empty() || about_the_place.iter().any(|named| complaint.contains(named.as_str())) {
+        // A count of what could not be looked at is no count.
         return Ending::Failed(format!("nothing came but errors: {complaint}{more}"));
     }
     Ending::Uncertain {
@@ -331,6 +337,19 @@ mod tests {
         assert_eq!(
             report["output"],
             "7\n(not everything could be looked at: find: './p': Permission denied, and 1 more)"
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_at_all_is_no_zero_and_a_refusal_no_result() {
+        let result = "exit status 0, 1 lines\n<output>\n0\n[stderr]\nfind: ‘locked’: Permission denied\n</output>\n";
+        let report = reported("count the files in locked", result);
+        assert_eq!(report["status"], "failed", "{report}");
+        let report = reported("count the files in src", "not run: refused by the user (law 1)");
+        assert_eq!(report["status"], "failed", "{report}");
+        assert!(
+            report["reason"].as_str().unwrap_or_default().contains("law 1"),
+            "{report}"
         );
     }
 
