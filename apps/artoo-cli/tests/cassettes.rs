@@ -12,9 +12,6 @@
     reason = "test code"
 )]
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,8 +19,6 @@ use artoo_bus::journal::read;
 use artoo_bus::journal::summary::{Status, TaskSummary};
 use artoo_llm::cassette::secrets_in;
 use artoo_protocol::message::{Cause, Ending};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -396,95 +391,6 @@ fn a_task_in_chinese_is_carried_out_and_answered_in_chinese() {
     let messages = Messages::of("chinese", text);
     messages.accepted();
     assert_eq!(messages.only("TaskSpec")["slug"], "best_sales_month");
-}
-
-#[test]
-fn a_question_is_asked_and_a_short_reaction_is_about_the_last_turn() {
-    let stage = Stage::set();
-    let conversation: [(&[&str], &str); 4] = [
-        (&["artoo> "], "Who wrote the letter, and when?"),
-        (&["name its file.", "> "], "letters/museum.txt"),
-        (&["model calls", "artoo> "], "in German"),
-        (&["model calls", "artoo> "], "/quit"),
-    ];
-    let Some(screen) = on_a_terminal(&stage.replaying("conversation", &[]), &conversation) else {
-        return;
-    };
-    let english = "Ingrid Dahl of the Collections of the Harbour Museum in Bergen wrote it on 24 March 2026.";
-    let german =
-        "Ingrid Dahl von der Sammlungsabteilung des Hafenmuseums in Bergen hat ihn am 24. März 2026 geschrieben.";
-    for said in ["Which letter do you mean?", english, german] {
-        assert!(screen.contains(said), "{said} is not on {screen}");
-    }
-    stage.used_all_of("conversation");
-    let intents: Vec<Value> = stage.tasks().iter().map(|task| task["intent"].clone()).collect();
-    let told = [
-        "Tell in German who wrote letters/museum.txt, and when",
-        "Tell who wrote letters/museum.txt, and when",
-    ];
-    assert_eq!(intents, told);
-}
-
-/// What a terminal shows of a program until it ends, while a person types each line once the words before it have appeared;
-/// `None`, with the reason printed, where a terminal cannot be had.
-fn on_a_terminal(command: &Command, conversation: &[(&[&str], &str)]) -> Option<String> {
-    let Some(setsid) = ["/usr/bin/setsid", "/bin/setsid"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-    else {
-        println!("skipped: `setsid` of util-linux, which gives a program its own terminal, is not here");
-        return None;
-    };
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-    let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let mut launcher = Command::new(setsid);
-    launcher
-        .arg("--ctty")
-        .arg(command.get_program())
-        .args(command.get_args());
-    launcher.env_clear().env("TERM", "dumb");
-    launcher.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    launcher.current_dir(command.get_current_dir()?);
-    launcher
-        .stdin(terminal.try_clone().unwrap())
-        .stdout(terminal.try_clone().unwrap())
-        .stderr(terminal);
-    let mut child = launcher.spawn().unwrap();
-    // The program holds the other end of the terminal open as long as it lives.
-    drop(launcher);
-    let mut master = File::from(master);
-    let (mut screen, mut seen) = (String::new(), 0);
-    for (awaited, line) in conversation {
-        for words in *awaited {
-            while !screen[seen..].contains(words) {
-                assert!(
-                    more_of(&mut master, &mut screen),
-                    "it ended before `{words}` appeared: {screen}"
-                );
-            }
-            seen += screen[seen..].find(words).unwrap() + words.len();
-        }
-        master.write_all(format!("{line}\r").as_bytes()).unwrap();
-    }
-    while more_of(&mut master, &mut screen) {}
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{screen}");
-    Some(screen)
-}
-
-/// Adds what a terminal shows next; false when its program has ended.
-fn more_of(master: &mut File, screen: &mut String) -> bool {
-    // Only a hang takes longer.
-    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
-    let ready = poll(&mut [PollFd::new(master, PollFlags::IN)], Some(&limit)).unwrap();
-    assert_eq!(ready, 1, "nothing more comes: {screen}");
-    let mut bytes = [0; 4096];
-    let read = master.read(&mut bytes).unwrap_or(0);
-    screen.push_str(&String::from_utf8_lossy(&bytes[..read]));
-    read > 0
 }
 
 #[test]

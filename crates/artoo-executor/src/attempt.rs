@@ -21,8 +21,10 @@ pub struct Work {
     pub phase: Phase,
     /// What the model was told and said.
     pub conversation: Vec<ChatMessage>,
-    /// What really happened in this attempt.
+    /// What really happened in this attempt; the calls of one answer in the model's order, however they ended.
     pub calls: Vec<ToolCall>,
+    /// Places in the present answer of the last records of `calls`.
+    pub recorded: Vec<usize>,
     /// Tool calls of this attempt so far.
     pub steps: u32,
     /// The last call in its normal form, and how often it came in a row.
@@ -149,6 +151,7 @@ impl Work {
             phase: Phase::Ended,
             conversation: Vec::new(),
             calls: Vec::new(),
+            recorded: Vec::new(),
             steps: 0,
             last: None,
             refused: false,
@@ -187,6 +190,15 @@ impl Work {
         };
         self.last = Some((normalised, times));
         times
+    }
+
+    /// Records the call at this place of the present answer. Calls of one answer may end in any order; evidence that came in
+    /// another order from run to run could not be replayed.
+    pub fn record(&mut self, at: usize, call: ToolCall) {
+        let before = self.recorded.partition_point(|&place| place < at);
+        let begun = self.calls.len().saturating_sub(self.recorded.len());
+        self.recorded.insert(before, at);
+        self.calls.insert(begun + before, call);
     }
 
     /// The call at a position of the present answer.

@@ -125,7 +125,7 @@ impl Run<'_> {
             return;
         };
         let record = self.not_run(&asked, effect, why, class);
-        work.calls.push(record);
+        work.record(at, record);
         work.settle(at, format!("not run: {why}"));
     }
 

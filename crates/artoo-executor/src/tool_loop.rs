@@ -12,7 +12,7 @@ use artoo_protocol::units::{Millis, Timestamp};
 use artoo_protocol::{CallId, TaskId};
 use serde_json::Value;
 
-use crate::attempt::{Phase, Stage, Turn, Work, next_turn};
+use crate::attempt::{Pending, Phase, Stage, Turn, Work, next_turn};
 use crate::conversation::{self, REPORT, Report};
 use crate::executor::{ExecutorEffect, Settings, Task};
 use crate::gate;
@@ -92,6 +92,7 @@ impl Run<'_> {
             Ok(ModelContent::ToolCalls { text, calls }) => {
                 let calls = calls.into_iter().map(|asked| task.pending(asked)).collect();
                 work.phase = Phase::Acting { text, calls };
+                work.recorded.clear();
                 self.advance(task, work);
             }
         }
@@ -220,8 +221,8 @@ impl Run<'_> {
 
     /// A tool has run.
     pub fn ran(&mut self, task: &mut Task, work: &mut Work, call: CallId, output: ToolOutput) {
-        let Some(pending) = work.find(|stage| matches!(stage, Stage::Running { call: asked, .. } if *asked == call))
-        else {
+        let running = |p: &Pending| matches!(&p.stage, Stage::Running { call: asked, .. } if *asked == call);
+        let Some((at, pending)) = work.position(running).and_then(|at| Some((at, work.pending(at)?))) else {
             return;
         };
         let Stage::Running {
@@ -248,7 +249,7 @@ impl Run<'_> {
         } else {
             output.elapsed_ms
         };
-        work.calls.push(ToolCall {
+        let record = ToolCall {
             tool: asked.name,
             input: asked.arguments,
             output: output.output,
@@ -268,7 +269,8 @@ impl Run<'_> {
             },
             touched: output.touched,
             not_run: false,
-        });
+        };
+        work.record(at, record);
         self.advance(task, work);
     }
 

@@ -407,7 +407,7 @@ fn several_reads_of_one_answer_run_side_by_side() {
     bench.answer(third, Answer::Ran(ToolOutput::default()));
     bench.assessed(EffectClass::Read, Reach::Nowhere);
     bench.ran("d");
-    let (_, request) = bench.asked();
+    let (last, request) = bench.asked();
     let results: Vec<_> = request
         .messages
         .iter()
@@ -425,6 +425,18 @@ fn several_reads_of_one_answer_run_side_by_side() {
         asked.iter().collect::<std::collections::BTreeSet<_>>().len(),
         4,
         "repeated ids of the model are replaced"
+    );
+    bench.answer(last, reply(ModelContent::Text { text: "done".into() }));
+    let commands: Vec<_> = bench
+        .finished()
+        .tool_calls
+        .iter()
+        .map(artoo_protocol::message::ToolCall::target)
+        .collect();
+    assert_eq!(
+        commands,
+        ["ls a", "ls b", "rm c", "ls d"],
+        "in the model's order, though `ls b` ended first"
     );
 }
 

@@ -13,6 +13,7 @@
 
 mod bad_input;
 mod consent;
+mod conversation;
 mod models;
 mod offline;
 mod reading;
