@@ -194,6 +194,14 @@ pub enum GgsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Every decision of the controller on one task, measured anew from its journal; exit 1 when one differs from the record
+    Explain {
+        /// Its id, or the beginning or end of one
+        task: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Parses the arguments of the process; `artoo [options] TEXT` becomes `artoo [options] run TEXT`.

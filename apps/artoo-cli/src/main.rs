@@ -79,7 +79,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Tasks(command)) => {
             commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
-        Some(Command::Ggs(command)) => commands::ggs::run(&command).map(|()| 0),
+        Some(Command::Ggs(command)) => commands::ggs::run(&command, || settings::data_dir(&options, &env)).map(|()| 0),
         Some(Command::Memory(command)) => asynchronously(async {
             commands::memory::run(&command, &settings::data_dir(&options, &env)?)
                 .await

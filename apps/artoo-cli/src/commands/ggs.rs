@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
 
-use artoo_ggs::{Params, Stepper, decide_line, table};
+use artoo_ggs::{Params, Stepper, decide_line, explain, table};
+use artoo_protocol::journal::Entry;
 use artoo_protocol::{Timestamp, text};
 use serde_json::{Value, json};
 
+use super::tasks;
 use crate::args::GgsCommand;
 use crate::failure::Failure;
 use crate::output;
@@ -14,11 +17,12 @@ use crate::output;
 /// Longest input line, in bytes.
 const LINE_MAX: u64 = 16 << 20;
 
-/// Runs one of them.
+/// Runs one of them; only `explain` needs the data folder.
 ///
 /// # Errors
-/// [`Failure`] (exit 1) when a line was not understood; the others are answered all the same.
-pub fn run(command: &GgsCommand) -> Result<(), Failure> {
+/// [`Failure`] (exit 1) when a line was not understood (the others are answered all the same), or when a decision differs
+/// from its record.
+pub fn run(command: &GgsCommand, data: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<(), Failure> {
     match command {
         GgsCommand::Table { json } => {
             print_table(*json);
@@ -42,6 +46,36 @@ pub fn run(command: &GgsCommand) -> Result<(), Failure> {
             let mut stepper = Stepper::new(Params::default(), Timestamp::from_millis(0));
             answer_lines(|line| stepper.line(line).map_err(|e| e.to_string()))
         }
+        GgsCommand::Explain { task, json } => explain_task(&data()?, task, *json),
+    }
+}
+
+fn explain_task(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
+    let found = tasks::pick(&data.join("tasks"), task)?;
+    let contents = tasks::contents(&found)?;
+    let settings = contents.records.iter().find_map(|record| match &record.entry {
+        Entry::Opened { settings, .. } => Some(settings),
+        Entry::Published { .. }
+        | Entry::Commanded { .. }
+        | Entry::Answered { .. }
+        | Entry::Stepped { .. }
+        | Entry::Closed { .. } => None,
+    });
+    let params = settings.map_or_else(Params::default, Params::of_settings);
+    let decisions = explain(&params, tasks::envelopes(&contents.records));
+    if json {
+        output::pretty_json(&json!({"task_id": found.task_id, "params": params, "decisions": decisions}));
+    } else if decisions.is_empty() {
+        output::note("the controller has not decided anything about this task yet");
+    } else {
+        let paragraphs: Vec<String> = decisions.iter().map(|one| one.in_words(&params)).collect();
+        output::result(&text::printable(&paragraphs.join("\n\n")));
+    }
+    match decisions.iter().filter(|one| !one.differences.is_empty()).count() {
+        0 => Ok(()),
+        differing => Err(Failure::failed(format!(
+            "{differing} decision(s) differ from what the journal says"
+        ))),
     }
 }
 

@@ -122,7 +122,7 @@ fn to_json(summary: &TaskSummary) -> Value {
 }
 
 /// The one task whose id is, begins with or ends with the text.
-fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
+pub(super) fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
     let exact = all.iter().find(|found| found.task_id.as_str() == text);
     let mut fitting = all
@@ -141,7 +141,8 @@ fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     }
 }
 
-fn contents(found: &Found) -> Result<Contents, Failure> {
+/// A journal read whole.
+pub(super) fn contents(found: &Found) -> Result<Contents, Failure> {
     read::read_file(&found.path).map_err(|e| Failure::failed(format!("{}: {e}", found.path.display())))
 }
 
@@ -196,7 +197,8 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
+/// The messages of a journal.
+pub(super) fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
     records.iter().filter_map(|record| match &record.entry {
         Entry::Published { envelope } => Some(envelope),
         Entry::Opened { .. }

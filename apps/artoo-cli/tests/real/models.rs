@@ -31,6 +31,18 @@ fn obliging(body: &Value) -> Response {
 }
 
 #[test]
+fn loopback_is_never_sent_through_a_proxy() {
+    let sandbox = Sandbox::new();
+    let (server, _) = told(obliging);
+    let mut command = sandbox.with_model(&server, &["write 42 into made.txt"]);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
+        // Nobody listens there: whoever goes by it gets no answer.
+        command.env(name, "http://127.0.0.1:9");
+    }
+    Running::start(&mut command).wait().ended(0);
+}
+
+#[test]
 fn a_closed_port_is_told_at_once() {
     let sandbox = Sandbox::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

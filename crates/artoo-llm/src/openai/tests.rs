@@ -640,7 +640,7 @@ fn whole_request(seen: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_real_server_is_spoken_to_with_the_key_and_without_a_proxy() {
+async fn a_real_server_is_spoken_to_with_the_key() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let (url, server) = serve(vec![format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{stream}\r\n0\r\n\r\n",
