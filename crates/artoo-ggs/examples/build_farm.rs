@@ -70,9 +70,14 @@ fn share(part: u32, whole: u32) -> Unit01 {
 }
 
 fn main() {
-    // Up to five rounds in ten minutes; a tenth of the jobs may stay broken.
+    let _ = steer(|line| println!("{line}"));
+}
+
+/// Runs the loop to its end and tells each round.
+pub fn steer(mut tell: impl FnMut(String)) -> Move {
+    // Up to six rounds in ten minutes; a tenth of the jobs may stay broken.
     let params = Params {
-        max_replans: 5,
+        max_replans: 6,
         time_budget_ms: Millis::from_seconds(600),
         delta: Unit01::clamped(0.1),
         ..Params::default()
@@ -84,12 +89,17 @@ fn main() {
         elapsed: Millis::from_seconds(60),
     };
     let mut control = Control::default();
-    println!("round     D      P      Ω   β_eff      L      ∇L  cell  decision");
+    tell("round     D      P      Ω   β_eff      L      ∇L  cell  decision".to_owned());
     loop {
         let round = control.observe(&params, farm.observe());
         let loss = round.loss;
-        print!(
-            "{:>5}  {:.2}   {:.2}   {:.2}    {:.2}   {:.3}  {:+.3}  {:>4}  ",
+        let decision = match round.decision {
+            Move::Direct(directive) => format!("{}: {}", directive.name(), farm.apply(directive)),
+            Move::Succeed => format!("success: {} jobs stay broken", farm.bad_code + farm.bad_machines),
+            Move::Abandon(cause) => format!("abandon: {cause:?}"),
+        };
+        tell(format!(
+            "{:>5}  {:.2}   {:.2}   {:.2}    {:.2}   {:.3}  {:+.3}  {:>4}  {decision}",
             round.number,
             loss.d.get(),
             loss.p.get(),
@@ -98,11 +108,9 @@ fn main() {
             loss.l.get(),
             round.grad_l.get(),
             round.cell.number,
-        );
-        match round.decision {
-            Move::Direct(directive) => println!("{}: {}", directive.name(), farm.apply(directive)),
-            Move::Succeed => break println!("success: {} jobs stay broken", farm.bad_code + farm.bad_machines),
-            Move::Abandon(cause) => break println!("abandon: {cause:?}"),
+        ));
+        if !matches!(round.decision, Move::Direct(_)) {
+            return round.decision;
         }
     }
 }

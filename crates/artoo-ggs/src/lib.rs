@@ -3,7 +3,8 @@
 //! It reads how far a result is from its goal, how wrong the approach was and what it cost, and answers with the kind of
 //! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
 //! (verdicts to numbers), [`loss`], [`table`] (numbers to a decision), [`control`] (from round to round), then what artoo
-//! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`words`], and the role itself in [`actor`].
+//! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`words`], and the role itself in [`actor`]. [`explain`](mod@explain) says
+//! afterwards why a decision was taken.
 //!
 //! It knows no model, no tool, no store and no clock. The numeric part stands on its own:
 //!
@@ -33,6 +34,7 @@ pub mod actor;
 pub mod blocked;
 pub mod control;
 pub mod digest;
+pub mod explain;
 pub mod lines;
 pub mod loss;
 pub mod megrams;
@@ -44,6 +46,7 @@ pub mod words;
 
 pub use actor::{Controller, Effect};
 pub use control::{Control, Move, Observation, Round};
+pub use explain::{Explained, explain};
 pub use lines::{BadInput, BadLine, Stepper, decide_line};
 pub use params::{Gradient, Params};
 pub use signals::Tally;

@@ -4,6 +4,7 @@
 
 use artoo_protocol::{Millis, Unit01};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Which gradient decides whether there is a signal (design §12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,6 +68,21 @@ impl Default for Params {
             max_replans: 3,
             kill_after: 2,
             gradient: Gradient::Total,
+        }
+    }
+}
+
+impl Params {
+    /// The parameters of a recorded task: what its journal's settings name, and defaults for the rest.
+    pub fn of_settings(settings: &Value) -> Self {
+        let number = |name| settings.get(name).and_then(Value::as_u64);
+        let defaults = Self::default();
+        Self {
+            time_budget_ms: number("time_budget_ms").map_or(defaults.time_budget_ms, Millis),
+            max_replans: number("max_replans")
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(defaults.max_replans),
+            ..defaults
         }
     }
 }

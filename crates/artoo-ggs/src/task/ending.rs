@@ -57,15 +57,8 @@ impl Running {
         self.adopt(&message.slug, &message.intent);
         let tally = Tally::of(&message.outcomes, &message.task_verdicts);
         let digest = self.digest(&message.outcomes, &message.task_verdicts, &tally);
-        // The gate may pass on nothing but the merged result; that is no gap.
-        let d = if tally.nothing_came {
-            Unit01::ZERO
-        } else {
-            tally.distance()
-        };
-        let (loss, grad_l) = self
-            .control
-            .read(at.params, d, tally.implausibility(), message.elapsed_ms);
+        let (d, p) = accepted_signals(&tally);
+        let (loss, grad_l) = self.control.read(at.params, d, p, message.elapsed_ms);
         let mut megrams = self.breakthrough(at, &message.outcomes);
         let (ending, cause, state) = if digest.unmet.is_empty() {
             (Ending::Accept, Cause::Met, MacroState::Accept)
@@ -165,6 +158,16 @@ impl Running {
             unverified: Vec::new(),
         }
     }
+}
+
+/// D and P of an accepted result. The gate may pass on nothing but the merged result; that is no gap.
+pub(crate) fn accepted_signals(tally: &Tally<'_>) -> (Unit01, Unit01) {
+    let d = if tally.nothing_came {
+        Unit01::ZERO
+    } else {
+        tally.distance()
+    };
+    (d, tally.implausibility())
 }
 
 /// A task that is abandoned and waits for its wording.

@@ -16,6 +16,9 @@ use artoo_protocol::text::first_n;
 use artoo_protocol::{Finite, Millis, Slug, TaskId, Timestamp};
 use serde_json::Value;
 
+pub(crate) use self::ending::accepted_signals;
+pub(crate) use self::gap::observation;
+
 use self::ending::Closing;
 use crate::actor::Effect;
 use crate::blocked::History;

@@ -116,6 +116,59 @@ fn a_bad_line_is_told_by_number_and_the_next_is_answered() {
     assert_eq!(stepper.line(huge).unwrap().last().unwrap()["cause"], json!("budget"));
 }
 
+/// What a line may be broken into: bytes overwritten, cut out and put in, and values replaced by ones of another kind.
+fn mutated() -> impl Strategy<Value = String> {
+    let valid = vec![
+        serde_json::to_string(&replan(&task(1), 500, vec![failed("s", Logical), matched("é")])).unwrap(),
+        serde_json::to_string(&summary(&task(1), vec![matched("a")])).unwrap(),
+        r#"{"D":0.5,"P":0.8,"Omega":0.2,"grad_l":0.1,"params":{"delta":0.6}}"#.to_owned(),
+    ];
+    let odd = vec![
+        "null",
+        "-1",
+        "1e999",
+        "1000000000",
+        "18446744073709551616",
+        "0.5",
+        "\"\"",
+        "[]",
+        "{}",
+        "true",
+        "NaN",
+        "[[[[",
+        "\\u0000",
+        "\"task_id\"",
+    ];
+    let change = (
+        any::<prop::sample::Index>(),
+        0_usize..12,
+        prop::sample::select(odd),
+        any::<u8>(),
+        0_u8..3,
+    );
+    (prop::sample::select(valid), prop::collection::vec(change, 0..6)).prop_map(|(line, changes)| {
+        let mut bytes = line.into_bytes();
+        for (at, length, odd, byte, kind) in changes {
+            let begin = at.index(bytes.len().max(1)).min(bytes.len());
+            // A value is replaced where one begins, so that the line often stays JSON.
+            let begin = match bytes[begin..].iter().position(|&b| b == b':') {
+                Some(colon) if kind == 0 => begin + colon + 1,
+                Some(_) | None => begin,
+            };
+            let value_end = bytes[begin..].iter().position(|b| b",}]".contains(b)).unwrap_or(0);
+            let end = begin
+                + if kind == 0 {
+                    value_end
+                } else {
+                    length.min(bytes.len() - begin)
+                };
+            let with = if kind == 1 { vec![byte] } else { odd.as_bytes().to_vec() };
+            bytes.splice(begin..end, with);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
 proptest! {
     #[test]
     fn no_line_panics(text in ".{0,200}", cut in 0_usize..400) {
@@ -126,5 +179,31 @@ proptest! {
             let _ = stepper.line(line);
             let _ = decide_line(&Params::default(), line);
         }
+    }
+
+    /// The claims of the fuzz targets, in small.
+    #[test]
+    fn mutated_lines_and_any_bytes_are_answered_or_named_by_their_number(
+        lines in prop::collection::vec(
+            prop_oneof![
+                4 => mutated(),
+                1 => prop::collection::vec(any::<u8>(), 0..80).prop_map(|b| String::from_utf8_lossy(&b).into_owned()),
+            ],
+            1..6,
+        ),
+    ) {
+        let mut stepper = stepper();
+        for (number, line) in (1..).zip(&lines) {
+            if let Err(error) = stepper.line(line) {
+                prop_assert_eq!(error.line, number);
+                prop_assert!(!error.cause.is_empty());
+            }
+            if let Ok(answer) = decide_line(&Params::default(), line) {
+                prop_assert!((1..=24).contains(&answer["cell"].as_u64().unwrap()));
+            }
+        }
+        let good = serde_json::to_string(&replan(&task(99), 0, vec![failed("s", Logical)])).unwrap();
+        let answer = stepper.line(&good).unwrap();
+        prop_assert_eq!(types(&answer), ["PlanDirective"]);
     }
 }

@@ -12,6 +12,9 @@
 mod actor;
 mod build;
 mod directives;
+mod doc;
+mod elsewhere;
+mod explain;
 mod lines;
 mod numbers;
 mod signals;
