@@ -61,20 +61,22 @@ fn one(server: &Server, folder: &Path) -> Run {
         .spawn()
         .unwrap();
     let status_file = format!("/proc/{}/status", child.id());
-    let mut peak_kib = 0;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
+    // Looked at from a thread of its own and not too often, or the look itself would be measured.
+    let sampler = std::thread::spawn(move || {
+        let mut peak_kib = 0;
+        while let Ok(text) = std::fs::read_to_string(&status_file) {
+            let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+            let Some(peak) = line.and_then(|l| l.trim().trim_end_matches(" kB").parse().ok()) else {
+                break;
+            };
+            peak_kib = u64::max(peak_kib, peak);
+            std::thread::sleep(Duration::from_millis(1));
         }
-        let text = std::fs::read_to_string(&status_file).unwrap_or_default();
-        let peak = text
-            .lines()
-            .find_map(|l| l.strip_prefix("VmHWM:"))
-            .and_then(|l| l.trim().trim_end_matches(" kB").parse().ok());
-        peak_kib = peak_kib.max(peak.unwrap_or(0));
-        std::thread::sleep(Duration::from_micros(100));
-    };
+        peak_kib
+    });
+    let status = child.wait().unwrap();
     let whole = started.elapsed();
+    let peak_kib = sampler.join().unwrap();
     assert!(status.success(), "the task did not succeed: {status}");
     let seen = server.seen();
     let mine = &seen[before..];
