@@ -88,6 +88,14 @@ pub enum Command {
     /// What ran
     #[command(subcommand)]
     Tasks(TasksCommand),
+    /// Derives every decision of a task anew from its journal, offline; exit 1 where one differs
+    Replay {
+        /// Its id, or the beginning or end of one
+        task: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// What memory holds
     #[command(subcommand)]
     Memory(MemoryCommand),

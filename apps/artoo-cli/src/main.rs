@@ -10,6 +10,7 @@ mod models;
 mod output;
 mod progress;
 mod repl;
+mod roles;
 mod session;
 mod settings;
 mod signals;
@@ -78,6 +79,9 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         None => one_shot(&options, &env, &read_task()?, shown(&options)),
         Some(Command::Tasks(command)) => {
             commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
+        }
+        Some(Command::Replay { task, json }) => {
+            commands::replay::run(&settings::data_dir(&options, &env)?, &task, json).map(|()| 0)
         }
         Some(Command::Ggs(command)) => commands::ggs::run(&command, || settings::data_dir(&options, &env)).map(|()| 0),
         Some(Command::Memory(command)) => asynchronously(async {

@@ -9,21 +9,20 @@ use artoo_bus::journal::Redactor;
 use artoo_bus::{
     Budget, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime, SystemClock,
 };
-use artoo_executor::{Executor, Grant, Places, ToolSettings, Tools};
-use artoo_memory::MemoryActor;
-use artoo_perceiver::Perceiver;
-use artoo_planner::Planner;
-use artoo_protocol::ports::{Clock, LanguageModel, MemoryService, Toolbox};
+use artoo_executor::{Grant, Places, ToolSettings, Tools};
+use artoo_protocol::ports::{CheckRunner, Clock, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_name;
+use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::{LocalZone, Millis};
+use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
-use artoo_validators::{AgentValidator, MetaValidator, WorldChecks};
 use serde_json::json;
 
 use crate::auditing::Auditing;
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
+use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
 use crate::{models, output};
 
@@ -53,11 +52,13 @@ impl System {
         let grants = grants
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
         let model = models::build(settings, quiet)?;
+        let (tools, checks) = tools(settings, env);
+        let roles = role_settings(settings, grants, tools.specs());
         let data = DataFolder::open(&settings.data_dir, clock.now())?;
         let hub = Hub::new(
             Arc::clone(&clock),
             HubOptions {
-                journal: Some(journal(settings, env, &data, &clock)?),
+                journal: Some(journal(settings, env, &roles, &data, &clock)?),
                 observer: Arc::new(|notice: &Notice| {
                     output::note(&format!("artoo: {notice}"));
                 }),
@@ -67,7 +68,13 @@ impl System {
         let memory: Option<Arc<dyn MemoryService>> = (!settings.no_memory)
             .then(|| Arc::new(LateMemory::open(data.path(), Arc::clone(&clock))) as Arc<dyn MemoryService>);
         let auditing = Auditing::start(data.path(), &hub, redactor(settings, env))?;
-        let runtime = roles(settings, env, grants, hub, model, memory)?;
+        let ports = Ports {
+            model: Some(model),
+            toolbox: Some(tools),
+            checks: Some(checks),
+            memory,
+        };
+        let runtime = roles.spawn(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
         let scope = settings
             .scope
             .iter()
@@ -107,15 +114,8 @@ impl System {
     }
 }
 
-fn roles(
-    settings: &Settings,
-    env: &Environment,
-    grants: Vec<Grant>,
-    hub: Hub,
-    model: Arc<dyn LanguageModel>,
-    memory: Option<Arc<dyn MemoryService>>,
-) -> Result<Runtime, Failure> {
-    let broken = |e: artoo_protocol::prompt::PromptError| Failure::failed(format!("a prompt is broken: {e}"));
+/// The tools, and the checks that look at the same world.
+fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
     let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let places = Places {
         home: home.clone().unwrap_or_else(|| settings.cwd.clone()),
@@ -128,63 +128,57 @@ fn roles(
         command_limit: std::time::Duration::from_secs(120),
     };
     let tools: Arc<dyn Toolbox> = Arc::new(Tools::built_in(&tool_settings));
-    let specs = tools.specs();
-    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
-    let zone = zone();
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home);
     let mask = artoo_executor::Mask::of_environment(&tool_settings.environment);
     let mask = Arc::new(move |text: &str| mask.text(text));
-    let checks = Arc::new(WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask));
-    let executor = artoo_executor::Settings {
-        facts: format!(
-            "working directory: {}\nworkspace: {}",
-            settings.cwd.display(),
-            settings.workspace.display()
-        ),
-        zone: zone.clone(),
-        grants,
-        ..artoo_executor::Settings::new(specs.clone())
+    let checks = WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask);
+    (tools, Arc::new(checks))
+}
+
+fn meter(settings: &Settings) -> Meter {
+    let budget = Budget {
+        max_tokens: settings.max_tokens,
+        max_cost: settings.max_cost,
     };
-    let params = artoo_ggs::Params {
-        time_budget_ms: settings.time_budget,
-        max_replans: settings.max_replans,
-        ..artoo_ggs::Params::default()
-    };
-    let planner = artoo_planner::Config {
-        zone: zone.clone(),
-        tools: specs,
-        ..artoo_planner::Config::default()
-    };
-    let perceiver = artoo_perceiver::Config {
-        zone,
-        ..artoo_perceiver::Config::default()
-    };
-    let meter = Meter::new(
-        Budget {
-            max_tokens: settings.max_tokens,
-            max_cost: settings.max_cost,
+    Meter::new(budget, price(settings))
+}
+
+/// What the roles are built from.
+fn role_settings(settings: &Settings, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
+    let zone = zone();
+    RoleSettings {
+        perceiver: artoo_perceiver::Config {
+            zone: zone.clone(),
+            ..artoo_perceiver::Config::default()
         },
-        price(settings),
-    );
-    let ports = Ports {
-        model: Some(model),
-        toolbox: Some(tools),
-        checks: Some(checks),
-        memory,
-    };
-    Ok(Runtime::new(hub, ports, Limits::default(), meter)
-        .spawn(Perceiver::new(&perceiver).map_err(broken)?)
-        .spawn(Planner::new(planner).map_err(broken)?)
-        .spawn(Executor::new(executor))
-        .spawn(AgentValidator::default())
-        .spawn(MetaValidator::new(
-            artoo_validators::meta::Config {
+        planner: artoo_planner::Config {
+            zone: zone.clone(),
+            tools: specs.clone(),
+            ..artoo_planner::Config::default()
+        },
+        executor: artoo_executor::Settings {
+            facts: format!(
+                "working directory: {}\nworkspace: {}",
+                settings.cwd.display(),
+                settings.workspace.display()
+            ),
+            zone,
+            grants,
+            ..artoo_executor::Settings::new(specs)
+        },
+        agent_validator: Validator::default(),
+        meta_validator: Validator {
+            limits: artoo_validators::meta::Config {
                 max_replans: settings.max_replans,
             },
-            artoo_validators::meta::Prompts::default(),
-        ))
-        .spawn(MemoryActor::new())
-        .spawn(artoo_ggs::Controller::new(params).with_tools(names)))
+            ..Validator::default()
+        },
+        controller: artoo_ggs::Params {
+            time_budget_ms: settings.time_budget,
+            max_replans: settings.max_replans,
+            ..artoo_ggs::Params::default()
+        },
+    }
 }
 
 /// What a call costs. A name without a price, such as a dated variant that the server reports, costs as much as the dearest
@@ -208,6 +202,7 @@ fn price(settings: &Settings) -> Price {
 fn journal(
     settings: &Settings,
     env: &Environment,
+    roles: &RoleSettings,
     data: &DataFolder,
     clock: &Arc<dyn Clock>,
 ) -> Result<Journal, Failure> {
@@ -217,6 +212,7 @@ fn journal(
         "brain": settings.brain.to_string(), "tool": settings.tool.to_string(), "max_replans": settings.max_replans,
         "time_budget_ms": settings.time_budget, "max_tokens": settings.max_tokens, "max_cost": settings.max_cost,
         "cwd": settings.cwd, "workspace": settings.workspace, "scope": settings.scope, "allow": settings.allow, "memory": !settings.no_memory,
+        "roles": roles,
     });
     options.redactor = redactor(settings, env);
     options.observer = Arc::new(|notice: &Notice| output::note(&format!("artoo: {notice}")));

@@ -97,6 +97,7 @@ impl Stage {
     /// Everything that was recorded was asked for, and nothing else.
     #[track_caller]
     fn used_all_of(&self, name: &str) {
+        self.replays();
         let exchanges = std::fs::read_to_string(cassette(name)).unwrap().lines().count() - 1;
         let costs = self.tasks().into_iter().map(|task| task["costs"].clone());
         let calls: u64 = costs.map(|costs| costs["model_calls"].as_u64().unwrap()).sum();
@@ -104,6 +105,16 @@ impl Stage {
             calls, exchanges as u64,
             "model calls, and exchanges on the cassette {name}"
         );
+    }
+
+    /// The journals give the same decisions again, without any model.
+    #[track_caller]
+    fn replays(&self) {
+        for task in self.tasks() {
+            let task = task["task_id"].as_str().unwrap();
+            let out = self.artoo(&["replay", task]).output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+        }
     }
 
     fn written(&self, file: &str) -> String {

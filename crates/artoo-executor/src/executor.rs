@@ -14,6 +14,7 @@ use artoo_protocol::model::{ModelRequest, ModelToolCall};
 use artoo_protocol::tool::{Invocation, Permit, ToolSpec};
 use artoo_protocol::units::{LocalZone, Timestamp};
 use artoo_protocol::{CallId, Role, SubTaskId, TaskId};
+use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Pending, Phase, Stage, Work};
 use crate::conversation;
@@ -24,7 +25,8 @@ use crate::tool_loop::Run;
 const REMEMBERED_ENDS: usize = 256;
 
 /// What an executor is set up with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// The fixed part of the prompt; see [`conversation::system_prompt`].
     pub system: String,
@@ -54,6 +56,12 @@ impl Settings {
             max_steps: 16,
             shown_characters: 4000,
         }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new(Vec::new())
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use artoo_protocol::message::MustNot;
 use artoo_protocol::tool::{Assessment, EffectClass, Permit, Reach};
 use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
 
 use crate::classify::UNKNOWN_PROGRAM;
 
@@ -24,7 +25,8 @@ pub enum Decision {
 }
 
 /// What the person allowed before the task began: `--allow EFFECT:GLOB`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Grant {
     effect: EffectClass,
     pattern: String,
@@ -37,6 +39,20 @@ pub struct Grant {
 pub struct NotAGrant {
     given: String,
     why: String,
+}
+
+impl TryFrom<String> for Grant {
+    type Error = NotAGrant;
+
+    fn try_from(text: String) -> Result<Self, NotAGrant> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Grant> for String {
+    fn from(grant: Grant) -> Self {
+        format!("{}:{}", grant.effect.name(), grant.pattern)
+    }
 }
 
 impl Grant {

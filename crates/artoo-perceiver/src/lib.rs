@@ -12,9 +12,11 @@ pub use actor::{Effect, MAX_ROUNDS, Perceiver};
 pub use prompt::{Prompts, schema};
 
 use artoo_protocol::units::LocalZone;
+use serde::{Deserialize, Serialize};
 
 /// What R1 is built with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// The user's time zone, for deadlines such as "by tomorrow".
     pub zone: LocalZone,

@@ -8,6 +8,7 @@ use artoo_protocol::message::{ClarificationRequest, UserInput};
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
 use artoo_protocol::prompt::{PromptError, fill, section};
 use artoo_protocol::text::{head_tail, one_line};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Turns of the session that are shown, newest last.
@@ -20,7 +21,7 @@ const REQUEST_CHARS: usize = 20_000;
 const ANSWER_CHARS: usize = 2_000;
 
 /// The fixed texts of R1; by default those of the repository's `prompts` folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     /// Instructions, with the placeholder `{{laws}}`.
     pub system: String,

@@ -22,9 +22,11 @@ pub use words::intent_space;
 
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::units::{LocalZone, Millis};
+use serde::{Deserialize, Serialize};
 
 /// What R2 is built with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// The user's time zone, for what "today" means.
     pub zone: LocalZone,
@@ -37,7 +39,8 @@ pub struct Config {
 }
 
 /// Bounds of planning and dispatch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Most subtasks of one plan.
     pub subtasks: usize,

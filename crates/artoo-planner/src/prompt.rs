@@ -12,6 +12,7 @@ use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
 use artoo_protocol::prompt::{PromptError, fill, section};
 use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::ToolSpec;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::dispatch::output_text;
@@ -31,7 +32,7 @@ const REJECTED_CHARS: usize = 6_000;
 const TARGETS: usize = 50;
 
 /// The fixed texts of R2; by default those of the repository's `prompts` folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     /// Instructions for a plan, with the placeholder `{{laws}}`.
     pub plan: String,

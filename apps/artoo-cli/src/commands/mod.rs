@@ -4,4 +4,5 @@ pub mod audit;
 pub mod doctor;
 pub mod ggs;
 pub mod memory;
+pub mod replay;
 pub mod tasks;

@@ -18,4 +18,5 @@ mod models;
 mod offline;
 mod reading;
 mod repl;
+mod replay;
 mod support;

@@ -234,6 +234,13 @@ impl Done {
         self
     }
 
+    /// Said this on standard output.
+    #[track_caller]
+    pub fn says(&self, words: &str) -> &Self {
+        assert!(self.out.contains(words), "`{words}` was not said: {self:#?}");
+        self
+    }
+
     #[track_caller]
     pub fn ended(&self, code: i32) -> &Self {
         assert_eq!(self.code, Some(code), "{self:#?}");

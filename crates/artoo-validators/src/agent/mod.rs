@@ -21,6 +21,8 @@ use artoo_protocol::model::ModelRequest;
 use artoo_protocol::tool::CheckRequest;
 use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Role, SubTaskId, TaskId, Timestamp};
 
+use serde::{Deserialize, Serialize};
+
 use crate::tasks::Tasks;
 use fast_loop::{Context, FastLoop};
 
@@ -31,7 +33,8 @@ pub use prompt::{Prompts, schema};
 const MADE_MAX: usize = 2_000;
 
 /// R4a's limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// Attempts at a subtask, the first among them; at least 1.
     pub max_attempts: u32,

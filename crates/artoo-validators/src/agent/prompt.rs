@@ -4,6 +4,7 @@ use artoo_protocol::message::{Criterion, ExecutionResult, ExecutionStatus, SubTa
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
 use artoo_protocol::prompt::{PromptError, fill, section};
 use artoo_protocol::text::head_tail;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{evidence, verdicts};
@@ -21,7 +22,7 @@ const CONTEXT_BUDGET: usize = 6_000;
 const CLAIM_BUDGET: usize = 4_000;
 
 /// R4a's fixed text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     /// The system message.
     pub system: String,

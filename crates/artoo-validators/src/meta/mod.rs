@@ -18,13 +18,16 @@ use artoo_protocol::model::ModelRequest;
 use artoo_protocol::tool::CheckRequest;
 use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Timestamp};
 
+use serde::{Deserialize, Serialize};
+
 use crate::tasks::Tasks;
 use judging::{Context, TaskState};
 
 pub use prompt::{Prompts, schema};
 
 /// R4b's limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// After so many replans it recommends to stop.
     pub max_replans: u32,

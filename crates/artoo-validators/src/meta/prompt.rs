@@ -4,6 +4,7 @@ use artoo_protocol::message::{Criterion, SubTaskOutcome};
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
 use artoo_protocol::prompt::{PromptError, fill, section};
 use artoo_protocol::text::{head_tail, one_line};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::merge::as_text;
@@ -19,7 +20,7 @@ const OUTPUTS_BUDGET: usize = 24_000;
 const EVIDENCE_BUDGET: usize = 12_000;
 
 /// R4b's fixed text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     /// The system message.
     pub system: String,

@@ -1,0 +1,123 @@
+//! The settings of all roles: what decisions depend on besides the messages, and so a part of every journal (design §17).
+//!
+//! Owns the way from these settings to the roles, for a new run, a replay and a resumed one alike. Decides nothing itself.
+
+use artoo_bus::{Difference, Runtime, replay_role};
+use artoo_executor::Executor;
+use artoo_ggs::Controller;
+use artoo_memory::MemoryActor;
+use artoo_perceiver::Perceiver;
+use artoo_planner::Planner;
+use artoo_protocol::Actor;
+use artoo_protocol::journal::{Entry, Record};
+use artoo_validators::{AgentValidator, MetaValidator};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Everything that the roles are built from; the first record of a journal holds it whole.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoleSettings {
+    /// R1.
+    pub perceiver: artoo_perceiver::Config,
+    /// R2.
+    pub planner: artoo_planner::Config,
+    /// R3.
+    pub executor: artoo_executor::Settings,
+    /// R4a.
+    pub agent_validator: Validator<artoo_validators::agent::Config, artoo_validators::agent::Prompts>,
+    /// R4b.
+    pub meta_validator: Validator<artoo_validators::meta::Config, artoo_validators::meta::Prompts>,
+    /// R7.
+    pub controller: artoo_ggs::Params,
+}
+
+/// A validator's limits and its fixed text.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Validator<C: Default, P: Default> {
+    /// Limits.
+    pub limits: C,
+    /// Fixed text.
+    pub prompts: P,
+}
+
+impl RoleSettings {
+    /// The settings that a journal was made with; `None` where it does not hold them.
+    pub fn of_journal(records: &[Record]) -> Option<Self> {
+        let Some(Entry::Opened { settings, .. }) = records.first().map(|record| &record.entry) else {
+            return None;
+        };
+        serde_json::from_value(settings.get("roles")?.clone()).ok()
+    }
+
+    /// Builds every role and hands it over: the one list of the roles that a process has.
+    ///
+    /// # Errors
+    /// [`Failure`] when a prompt is broken, or what the host says.
+    fn each(&self, host: &mut impl Host) -> Result<(), Failure> {
+        let tools = self.executor.tools.iter().map(|tool| tool.name.clone()).collect();
+        let (agent, meta) = (&self.agent_validator, &self.meta_validator);
+        host.take(Perceiver::new(&self.perceiver).map_err(broken)?)?;
+        host.take(Planner::new(self.planner.clone()).map_err(broken)?)?;
+        host.take(Executor::new(self.executor.clone()))?;
+        host.take(AgentValidator::new(agent.limits, agent.prompts.clone()))?;
+        host.take(MetaValidator::new(meta.limits, meta.prompts.clone()))?;
+        host.take(MemoryActor::new())?;
+        host.take(Controller::new(self.controller).with_tools(tools))
+    }
+
+    /// Puts fresh roles on the bus.
+    ///
+    /// # Errors
+    /// [`Failure`] when a prompt is broken.
+    pub fn spawn(&self, runtime: Runtime) -> Result<Runtime, Failure> {
+        let mut host = Spawning(Some(runtime));
+        self.each(&mut host)?;
+        host.0.ok_or_else(|| Failure::failed("the roles could not be started"))
+    }
+
+    /// Feeds a journal to fresh roles; the differences found, at most one a role, by record.
+    ///
+    /// # Errors
+    /// [`Failure`] when a prompt is broken.
+    pub fn replay(&self, records: &[Record]) -> Result<Vec<Difference>, Failure> {
+        let mut host = Replaying {
+            records,
+            differences: Vec::new(),
+        };
+        self.each(&mut host)?;
+        host.differences.sort_by_key(|difference| difference.n);
+        Ok(host.differences)
+    }
+}
+
+trait Host {
+    fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure>;
+}
+
+struct Spawning(Option<Runtime>);
+
+impl Host for Spawning {
+    fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure> {
+        self.0 = self.0.take().map(|runtime| runtime.spawn(actor));
+        Ok(())
+    }
+}
+
+struct Replaying<'a> {
+    records: &'a [Record],
+    differences: Vec<Difference>,
+}
+
+impl Host for Replaying<'_> {
+    fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure> {
+        self.differences.extend(replay_role(actor, self.records).err());
+        Ok(())
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!("a prompt is broken: {error}"))
+}
