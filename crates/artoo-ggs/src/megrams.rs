@@ -110,7 +110,8 @@ impl Writer<'_> {
     pub fn breakthrough(&self, counter: &mut u64, outcomes: &[SubTaskOutcome], blocked: &[String]) -> Vec<Megram> {
         let calls: Vec<&ToolCall> = outcomes
             .iter()
-            .filter(|outcome| outcome.status == OutcomeStatus::Matched)
+            // What was carried over worked before the directive, so it is not what the directive brought.
+            .filter(|outcome| outcome.status == OutcomeStatus::Matched && outcome.carried_from.is_none())
             .flat_map(|outcome| &outcome.tool_calls)
             .filter(|call| !call.failed() && !tool_names(call).iter().any(|name| blocked.contains(name)))
             .collect();

@@ -154,6 +154,7 @@ mod tests {
             tools: Vec::new(),
             deadline: None,
             must_not: MustNot::default(),
+            caution: None,
             scope: Vec::new(),
         }
     }

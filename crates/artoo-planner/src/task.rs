@@ -315,6 +315,7 @@ impl Task {
             round: self.round,
             subtask_ids: subtasks.iter().map(|subtask| subtask.subtask_id.clone()).collect(),
             subtasks: subtasks.iter().map(planned_subtask).collect(),
+            carried: Vec::new(),
             task_criteria: plan.task_criteria,
             started_at: self.started_at,
             dispatched_at: now,
@@ -353,6 +354,7 @@ impl Task {
                 .filter(|when| *when > now)
                 .or(self.spec.constraints.deadline),
             must_not: must_not.clone(),
+            caution: None,
             scope,
         }
     }

@@ -95,6 +95,26 @@ pub struct ModelRequest {
     pub max_output_tokens: Option<u32>,
 }
 
+impl ModelRequest {
+    /// A request of one fixed and one variable message for a value that fits a schema.
+    pub fn structured(tier: Tier, system: &str, user: String, name: &str, schema: Value) -> Self {
+        Self {
+            tier,
+            messages: vec![
+                ChatMessage::System {
+                    content: system.to_owned(),
+                },
+                ChatMessage::User { content: user },
+            ],
+            form: AnswerForm::Structured {
+                name: name.to_owned(),
+                schema,
+            },
+            max_output_tokens: None,
+        }
+    }
+}
+
 /// What a call cost, as the provider tells it (0 where it tells nothing).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -70,6 +70,7 @@ pub fn subtask(n: u32, id: &str) -> SubTask {
         tools: vec![],
         deadline: None,
         must_not: MustNot::default(),
+        caution: None,
         scope: vec![],
     }
 }

@@ -274,6 +274,7 @@ pub fn subtask(n: u64) -> Message {
         tools: Vec::new(),
         deadline: None,
         must_not: MustNot::default(),
+        caution: None,
         scope: Vec::new(),
     }
     .into()

@@ -61,6 +61,8 @@ fn outcome(n: usize, criteria: usize) -> SubTaskOutcome {
             })
             .collect(),
         tool_calls: Vec::new(),
+        made: Vec::new(),
+        carried_from: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

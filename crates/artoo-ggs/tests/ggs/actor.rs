@@ -76,6 +76,7 @@ fn an_accepted_result_is_met_and_lists_what_was_not_verified() {
         round: 1,
         subtask_ids: vec![SubTaskId::new("a")],
         subtasks: vec![],
+        carried: Vec::new(),
         task_criteria: ["the name is given", "the size is right"]
             .map(|text| Criterion {
                 criterion: text.into(),

@@ -54,6 +54,8 @@ pub fn outcome(intent: &str, status: OutcomeStatus, verdicts: Vec<CriterionVerdi
         criteria_verdicts: verdicts,
         gap_trajectory: Vec::new(),
         tool_calls: Vec::new(),
+        made: Vec::new(),
+        carried_from: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

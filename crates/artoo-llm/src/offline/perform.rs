@@ -4,7 +4,7 @@
 //! as failed, what was looked at in part is reported as such.
 
 use artoo_protocol::model::{ChatMessage, ModelContent, ModelError, ModelToolCall};
-use artoo_protocol::prompt::read_section;
+use artoo_protocol::prompt::{Piece, pieces, read_section};
 use artoo_protocol::text::one_line;
 use artoo_protocol::tool::ToolSpec;
 use serde_json::{Value, json};
@@ -92,6 +92,7 @@ fn begin(step: &Step, user: &str) -> Result<Call, Ending> {
     let context = read_section(user, "context").unwrap_or_default();
     let result = output_of_step(&context, *number)
         .ok_or_else(|| Ending::Failed(format!("there is no output of step {number} to write")))?;
+    let result = result.as_str();
     let result = result.split(REMARK).next().unwrap_or_default().trim_end();
     if is_cut(result) {
         return Err(Ending::Failed(format!(
@@ -101,18 +102,16 @@ fn begin(step: &Step, user: &str) -> Result<Call, Ending> {
     Ok(command::call(step, Some(result)))
 }
 
-/// The output of a step as the dispatcher hands it on. The last one ends with the last end mark, whatever it holds.
-fn output_of_step(context: &str, number: usize) -> Option<&str> {
+/// The output of a step as the dispatcher hands it on: a heading, then the output in a section, which it cannot leave.
+fn output_of_step(context: &str, number: usize) -> Option<String> {
     let heading = format!("Output of step {number} (");
-    let start = if context.starts_with(&heading) {
-        0
-    } else {
-        context.find(&format!("\n{heading}"))? + 1
-    };
-    let (_, body) = context.get(start..)?.split_once("\n<output>\n")?;
-    let next = format!("\n</output>\nOutput of step {} (", number + 1);
-    let end = body.find(&next).or_else(|| body.rfind("\n</output>"))?;
-    body.get(..end)
+    let mut after_heading = pieces(context)
+        .skip_while(|piece| !matches!(piece, Piece::Line(line) if line.starts_with(&heading)))
+        .skip(1);
+    match after_heading.next()? {
+        Piece::Section { name: "output", body } => Some(body),
+        Piece::Section { .. } | Piece::Line(_) => None,
+    }
 }
 
 /// Whether something was left out of a text on its way.

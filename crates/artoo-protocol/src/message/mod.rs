@@ -22,8 +22,8 @@ pub use memory::{
 };
 pub use perceive::{ClarificationAnswer, ClarificationRequest, Constraints, DirectAnswer, TaskSpec, Turn, UserInput};
 pub use plan::{
-    Directive, DispatchManifest, FailureMix, Loss, MustNot, PartialResult, PartialResultRequest, PlanDirective,
-    PlannedSubTask, PlanningFailed, PreviousDirective, SubTask, Urgency,
+    Carried, Caution, Directive, DispatchManifest, FailureMix, Loss, MustNot, PartialResult, PartialResultRequest,
+    PlanDirective, PlannedSubTask, PlanningFailed, PreviousDirective, SubTask, Urgency,
 };
 pub use validate::{
     Attempt, Check, CountOf, CountOp, Criterion, CriterionVerdict, FailureClass, Mode, OutcomeStatus, OutcomeSummary,

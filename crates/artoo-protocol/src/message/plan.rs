@@ -18,6 +18,28 @@ pub struct MustNot {
     pub targets: Vec<String>,
 }
 
+/// What is to be done with care, because it has both worked and failed before: R3's gate lets it run unasked only where it
+/// is confined, and asks otherwise (design §6, §9).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caution {
+    /// Tools, plain, qualified by program, or `*` for every one.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Inputs: paths, commands, queries.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// Why, for the person who is asked.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+impl Caution {
+    /// Whether nothing asks for care.
+    pub const fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.targets.is_empty()
+    }
+}
+
 /// One unit of work for R3, with what R4a measures it by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubTask {
@@ -43,6 +65,9 @@ pub struct SubTask {
     /// What the gate refuses.
     #[serde(default)]
     pub must_not: MustNot,
+    /// What the gate asks about although it would be free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<Box<Caution>>,
     /// Paths within which the person allowed creating and changing; a relative one or one with `~` is resolved by the tools.
     #[serde(default)]
     pub scope: Vec<String>,
@@ -61,6 +86,19 @@ pub struct PlannedSubTask {
     pub success_criteria: Vec<Criterion>,
 }
 
+/// A subtask of an earlier round whose outcome stands in this one: its work is not done again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The subtask that matched.
+    pub subtask_id: SubTaskId,
+    /// What it did.
+    #[serde(default)]
+    pub intent: String,
+    /// Why its work stands.
+    #[serde(default)]
+    pub why: String,
+}
+
 /// What R4b has to wait for and to judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DispatchManifest {
@@ -77,6 +115,9 @@ pub struct DispatchManifest {
     pub subtask_ids: Vec<SubTaskId>,
     /// The same with their sequence and criteria.
     pub subtasks: Vec<PlannedSubTask>,
+    /// Matched work of earlier rounds that counts in this one, in the order of its outputs; R4b has the outcomes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<Carried>,
     /// Assertions about the combined output.
     pub task_criteria: Vec<Criterion>,
     /// When R2 got the task: elapsed time counts from here.

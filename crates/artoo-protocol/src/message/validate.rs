@@ -268,6 +268,12 @@ pub struct SubTaskOutcome {
     /// What really happened in the last attempt.
     #[serde(default)]
     pub tool_calls: Vec<ToolCall>,
+    /// Absolute paths that all its attempts created or changed, for relative paths in later checks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<String>,
+    /// The earlier round in which it matched, when R4b counts it in this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_from: Option<u32>,
     /// R3 reported that it cannot be done.
     #[serde(default)]
     pub infeasible: bool,

@@ -49,6 +49,7 @@ impl FastLoop {
             subtask,
             trajectory: Vec::new(),
             avoid: Vec::new(),
+            made: Vec::new(),
         })
     }
 
@@ -93,6 +94,7 @@ impl FastLoop {
 
 /// Ends the subtask where no judging could help, else applies the rules and starts the checks.
 fn begin(mut ledger: Ledger, result: ExecutionResult, context: &mut Context<'_>) -> FastLoop {
+    ledger.note_made(&result);
     let criteria = &ledger.subtask.success_criteria;
     if let Some(finding) = ENDINGS.iter().find_map(|row| (row.applies)(&result, criteria)) {
         let verdicts = Trial::all_failed(&ledger.subtask, &finding);

@@ -26,6 +26,7 @@ pub(crate) fn subtask(criteria: Vec<Criterion>) -> SubTask {
         tools: Vec::new(),
         deadline: None,
         must_not: artoo_protocol::message::MustNot::default(),
+        caution: None,
         scope: Vec::new(),
     }
 }

@@ -470,6 +470,16 @@ fn files_made_in_earlier_attempts_are_known_to_later_checks() {
         panic!("{checks:?}")
     };
     assert_eq!(request.made, ["/w/a.txt"]);
+    let call = match checks.as_slice() {
+        [Effect::Check { call, .. }] => *call,
+        other => panic!("{other:?}"),
+    };
+    let effects = bench.answer(call, checked(true, "there", false));
+    assert_eq!(
+        outcome(&effects).made,
+        ["/w/a.txt"],
+        "though the last attempt made nothing"
+    );
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct Ledger {
     pub(super) subtask: SubTask,
     pub(super) trajectory: Vec<Attempt>,
     pub(super) avoid: Vec<String>,
+    /// Paths that its attempts made.
+    pub(super) made: Vec<String>,
 }
 
 /// One attempt with the verdicts that are there already, by the number of the criterion.
@@ -87,6 +89,15 @@ impl Ledger {
             .saturating_add(1)
     }
 
+    /// Notes what an attempt made.
+    pub(super) fn note_made(&mut self, result: &ExecutionResult) {
+        for path in result.tool_calls.iter().flat_map(|call| &call.touched) {
+            if self.made.len() < super::MADE_MAX && !self.made.contains(path) {
+                self.made.push(path.clone());
+            }
+        }
+    }
+
     /// Notes an attempt's verdicts.
     pub(super) fn record(&mut self, verdicts: &[CriterionVerdict]) {
         self.trajectory.push(Attempt {
@@ -129,6 +140,8 @@ impl Ledger {
             criteria_verdicts: verdicts,
             gap_trajectory: self.trajectory,
             tool_calls: result.tool_calls,
+            made: self.made,
+            carried_from: None,
             infeasible: result.infeasible,
             refused: result.refused,
             infrastructure,

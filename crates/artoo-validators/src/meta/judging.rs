@@ -74,7 +74,7 @@ impl TaskState {
     /// A plan was dispatched: it replaces the present round, unless it is that round's own or an older one.
     pub(super) fn dispatched(&mut self, manifest: DispatchManifest, context: &Context<'_>) -> Vec<Effect> {
         if !self.round.is_of(&manifest) && manifest.round >= self.round.manifest.round {
-            self.round = Round::new(manifest);
+            self.round = self.round.followed_by(manifest);
             self.stage = Stage::Collecting;
         }
         self.look(context)
@@ -90,7 +90,8 @@ impl TaskState {
     }
 
     pub(super) fn concluded(&mut self, outcome: SubTaskOutcome, context: &Context<'_>) -> Vec<Effect> {
-        for path in outcome.tool_calls.iter().flat_map(|call| &call.touched) {
+        let touched = outcome.tool_calls.iter().flat_map(|call| &call.touched);
+        for path in touched.chain(&outcome.made) {
             if self.made.len() < MADE_MAX && !self.made.contains(path) {
                 self.made.push(path.clone());
             }

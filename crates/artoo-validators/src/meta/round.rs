@@ -16,6 +16,8 @@ use serde_json::Value;
 pub(super) struct Round {
     pub(super) manifest: DispatchManifest,
     outcomes: BTreeMap<SubTaskId, SubTaskOutcome>,
+    /// Matched outcomes of earlier rounds that count in this one, in the order of the manifest.
+    carried: Vec<SubTaskOutcome>,
 }
 
 /// What the gate says about a complete round.
@@ -32,6 +34,32 @@ impl Round {
         Self {
             manifest,
             outcomes: BTreeMap::new(),
+            carried: Vec::new(),
+        }
+    }
+
+    /// The next round. What its plan carries over is taken from what was seen to match here, never from the plan's word.
+    pub(super) fn followed_by(&self, manifest: DispatchManifest) -> Self {
+        let matched = |id: &SubTaskId| {
+            let own = self.outcomes.get(id).into_iter().chain(&self.carried);
+            own.into_iter()
+                .find(|outcome| outcome.subtask_id == *id && outcome.status == OutcomeStatus::Matched)
+                .cloned()
+        };
+        let mut carried: Vec<SubTaskOutcome> = Vec::new();
+        for named in &manifest.carried {
+            if let Some(outcome) = matched(&named.subtask_id)
+                && !carried.iter().any(|there| there.subtask_id == outcome.subtask_id)
+            {
+                carried.push(SubTaskOutcome {
+                    carried_from: outcome.carried_from.or(Some(self.manifest.round)),
+                    ..outcome
+                });
+            }
+        }
+        Self {
+            carried,
+            ..Self::new(manifest)
         }
     }
 
@@ -86,14 +114,15 @@ impl Round {
         }
     }
 
-    /// All outcomes in the order of the plan's groups, and within a group in the order of the plan.
+    /// All outcomes: those carried over, then those of the plan's groups in their order, within a group in the order of
+    /// the plan.
     pub(super) fn outcomes(&self) -> Vec<SubTaskOutcome> {
         let mut planned: Vec<_> = self.manifest.subtasks.iter().collect();
         planned.sort_by_key(|planned| planned.sequence);
-        planned
+        let own = planned
             .iter()
-            .filter_map(|planned| self.outcomes.get(&planned.subtask_id).cloned())
-            .collect()
+            .filter_map(|planned| self.outcomes.get(&planned.subtask_id).cloned());
+        self.carried.iter().cloned().chain(own).collect()
     }
 
     /// The calls of the matched subtasks, in that order.
@@ -118,15 +147,18 @@ fn not_run(planned: &PlannedSubTask, manifest: &DispatchManifest, failed_sequenc
         criteria_verdicts: Vec::new(),
         gap_trajectory: Vec::new(),
         tool_calls: Vec::new(),
+        made: Vec::new(),
+        carried_from: None,
         infeasible: false,
         refused: false,
         infrastructure: false,
     }
 }
 
-/// Corrections that R4a issued for these outcomes.
+/// Corrections that R4a issued in the round of these outcomes.
 pub(super) fn corrections(outcomes: &[SubTaskOutcome]) -> u32 {
-    let count: usize = outcomes.iter().map(|o| o.gap_trajectory.len().saturating_sub(1)).sum();
+    let own = outcomes.iter().filter(|outcome| outcome.carried_from.is_none());
+    let count: usize = own.map(|o| o.gap_trajectory.len().saturating_sub(1)).sum();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn manifest(round: u32, sequences: &[u32], task_criteria: Vec<Criteri
                 success_criteria: vec![criterion(&format!("part {} is done", at + 1))],
             })
             .collect(),
+        carried: Vec::new(),
         task_criteria,
         started_at: Timestamp::from_millis(0),
         dispatched_at: Timestamp::from_millis(1),
@@ -76,6 +77,8 @@ pub(crate) fn outcome(id: &str, status: OutcomeStatus) -> SubTaskOutcome {
             failure_class: None,
         }],
         tool_calls: Vec::new(),
+        made: Vec::new(),
+        carried_from: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

@@ -112,6 +112,73 @@ fn checking(effects: &[Effect]) -> CallId {
     }
 }
 
+/// A second plan that names these subtasks of the first as done.
+fn carrying(ids: &[&str], sequences: &[u32]) -> DispatchManifest {
+    let carried = ids.iter().map(|id| artoo_protocol::message::Carried {
+        subtask_id: SubTaskId::new(*id),
+        intent: format!("Do {id}"),
+        why: "it matched".into(),
+    });
+    DispatchManifest {
+        carried: carried.collect(),
+        ..manifest(2, sequences, vec![])
+    }
+}
+
+#[test]
+fn matched_work_of_an_earlier_round_counts_in_the_next_and_only_what_was_seen_to_match() {
+    let mut bench = Bench::with(manifest(1, &[1, 2], vec![]));
+    assert!(bench.tell(outcome("s1", Matched)).is_empty());
+    assert_eq!(replanned(&bench.tell(outcome("s2", Failed))).outcomes.len(), 2);
+    // s2 failed and r9 never was: the plan's word does not make them matched.
+    assert!(bench.tell(carrying(&["s1", "s1", "s2", "r9"], &[1])).is_empty());
+    let effects = bench.tell(outcome("r2s1", Matched));
+    let summary = accepted(&effects);
+    let ids: Vec<_> = summary
+        .outcomes
+        .iter()
+        .map(|o| (o.subtask_id.as_str(), o.carried_from))
+        .collect();
+    assert_eq!(ids, [("s1", Some(1)), ("r2s1", None)]);
+    assert_eq!(summary.merged_output, json!("output of s1\n\noutput of r2s1"));
+}
+
+#[test]
+fn what_was_carried_over_once_can_be_carried_over_again_and_is_no_correction_of_its_round() {
+    let mut bench = Bench::with(manifest(1, &[1, 2], vec![]));
+    let mut twice = outcome("s1", Matched);
+    twice.gap_trajectory.push(twice.gap_trajectory[0].clone());
+    let _ = bench.tell(twice);
+    assert_eq!(replanned(&bench.tell(outcome("s2", Failed))).correction_count, 1);
+    let _ = bench.tell(carrying(&["s1"], &[1]));
+    let effects = bench.tell(outcome("r2s1", Failed));
+    let gap = replanned(&effects);
+    assert_eq!((gap.correction_count, gap.outcomes.len()), (0, 2));
+    assert_eq!(gap.merged_output, json!("output of s1"));
+    let third = DispatchManifest {
+        round: 3,
+        subtask_ids: vec![SubTaskId::new("r3s1")],
+        ..carrying(&["s1"], &[1])
+    };
+    let mut third = third;
+    third.subtasks[0].subtask_id = SubTaskId::new("r3s1");
+    let _ = bench.tell(third);
+    let effects = bench.tell(outcome("r3s1", Matched));
+    assert_eq!(accepted(&effects).outcomes[0].subtask_id.as_str(), "s1");
+}
+
+#[test]
+fn files_of_every_attempt_are_known_to_checks_of_the_task() {
+    let mut bench = Bench::with(manifest(1, &[1], vec![with_check("sum.txt is there")]));
+    let mut done = outcome("s1", Matched);
+    done.made = vec!["/w/sum.txt".into()];
+    let effects = bench.tell(done);
+    let [Effect::Check { request, .. }] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(request.made, ["/w/sum.txt"]);
+}
+
 #[test]
 fn nothing_left_to_judge_is_merged_in_code_without_a_model() {
     let mut bench = Bench::with(manifest(1, &[1, 2], vec![]));
