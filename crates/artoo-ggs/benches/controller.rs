@@ -3,6 +3,7 @@
 //! Measures one point of the table, one heavy gap, and the next deadline among 100,000 open tasks.
 #![allow(missing_docs, clippy::unwrap_used, reason = "bench code")]
 
+#[allow(dead_code, reason = "shared with an example")]
 mod load;
 
 use std::hint::black_box;
@@ -28,7 +29,7 @@ fn bench(c: &mut Bencher) {
 
     let mut controller = Controller::new(params);
     let task_id = open(&mut controller, 1);
-    let request = gap(&task_id, 8, 10);
+    let request = gap(&task_id, 8, 10, load::alike);
     c.bench_function("step: 8 outcomes, 10 criteria, 3 attempts", |b| {
         b.iter_batched(
             || (controller.clone(), event(request.clone())),

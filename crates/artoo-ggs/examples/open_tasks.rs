@@ -1,7 +1,8 @@
 //! How much memory open tasks take after a gap each.
 //!
-//! `cargo run --release -p artoo-ggs --example open_tasks [TASKS [SUBTASKS [CRITERIA]]]`, with 100,000 tasks, 3 subtasks and
-//! 3 criteria each if nothing is said, prints the resident memory as Linux reports it in `/proc/self/status`.
+//! `cargo run --release -p artoo-ggs --example open_tasks [TASKS [SUBTASKS [CRITERIA]]] [unlike]`, with 100,000 tasks, 3
+//! subtasks and 3 criteria each if nothing is said, prints the resident memory as Linux reports it in `/proc/self/status`.
+//! With `unlike` the criteria have no words in common, which is the worst that can be packed.
 
 #[path = "../benches/load/mod.rs"]
 mod load;
@@ -10,6 +11,11 @@ use artoo_ggs::{Controller, Params};
 use artoo_protocol::{Actor as _, Timestamp};
 
 fn main() {
+    let words = if std::env::args().any(|arg| arg == "unlike") {
+        load::unlike
+    } else {
+        load::alike
+    };
     let mut numbers = std::env::args().skip(1).map_while(|n| n.parse::<u32>().ok());
     let mut number = |otherwise| numbers.next().unwrap_or(otherwise);
     let (tasks, subtasks, criteria) = (number(100_000), number(3), number(3));
@@ -17,7 +23,7 @@ fn main() {
     let mut controller = Controller::new(Params::default());
     for n in 0..tasks {
         let task_id = load::open(&mut controller, n);
-        let gap = load::gap(&task_id, subtasks as usize, criteria as usize);
+        let gap = load::gap(&task_id, subtasks as usize, criteria as usize, words);
         // What is to be done is dropped, as a bus would take it away.
         drop(controller.step(Timestamp::default(), load::event(gap)));
     }

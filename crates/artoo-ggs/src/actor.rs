@@ -82,7 +82,7 @@ impl Controller {
         self
     }
 
-    fn message(&mut self, now: Timestamp, message: Message) -> Vec<Effect> {
+    fn message(&mut self, now: Timestamp, from: Role, message: Message) -> Vec<Effect> {
         match message {
             Message::UserInput(m) => self.open(now, &m),
             Message::TaskSpec(m) => self.with(now, &m.task_id, |_, state| state.run(|task| task.specified(&m))),
@@ -104,9 +104,9 @@ impl Controller {
             Message::DirectAnswer(m) => self.with(now, &m.task_id.clone(), |at, state| {
                 state.run(|task| task.answered(at, m))
             }),
-            Message::PlanningFailed(m) => {
-                self.with(now, &m.task_id, |at, state| state.run(|task| task.unplanned(at, &m)))
-            }
+            Message::PlanningFailed(m) => self.with(now, &m.task_id, |at, state| {
+                state.run(|task| task.unplanned(at, from, &m))
+            }),
             Message::OutcomeSummary(m) => self.with(now, &m.task_id.clone(), |at, state| {
                 state.run(|task| task.accepted(at, m))
             }),
@@ -219,7 +219,7 @@ impl Actor for Controller {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Message { envelope } => self.message(now, envelope.payload),
+            Event::Message { envelope } => self.message(now, envelope.from, envelope.payload),
             // It asks for nothing that is answered.
             Event::Answer { .. } => Vec::new(),
             Event::Wake => self.wake(now),

@@ -2,7 +2,8 @@
 //!
 //! Only calls that failed themselves, or whose output a failed verdict cites, are implicated; a read that worked is not, and
 //! neither is a call that the gate refused: it shows nothing about its tool, and the gate itself keeps refusing it.
-//! A shell is never blocked as a whole, only with the program that it ran. Owns the choice of what is blocked; the gate
+//! A shell is never blocked as a whole, only with the program that it ran, and of a pipeline not with those that merely
+//! pass on. Owns the choice of what is blocked; the gate
 //! that refuses it is the executor's.
 
 use artoo_protocol::message::{CriterionVerdict, Directive, OutcomeStatus, SubTaskOutcome, ToolCall, Urgency, Verdict};
@@ -93,6 +94,47 @@ pub fn tool_names(call: &ToolCall) -> Vec<String> {
         .collect()
 }
 
+/// Programs that only pass on what others give them. In a pipeline it is the others that were the wrong idea.
+const PASSERS: &[&str] = &[
+    "[", "cat", "cd", "column", "cut", "echo", "false", "fold", "head", "less", "more", "nl", "paste", "printf", "pwd",
+    "rev", "sort", "tac", "tail", "tee", "test", "tr", "true", "uniq", "wc", "xargs",
+];
+
+/// The names under which an implicated call is blocked.
+///
+/// Of several programs those that a failing call's output names as its complainer (`curl: (6) …`); else those that do
+/// more than pass on; all of them where there is no other.
+pub fn blamed(call: &ToolCall) -> Vec<String> {
+    let names = |programs: Vec<&String>| programs.iter().map(|p| format!("{}:{p}", call.tool)).collect();
+    if call.programs.len() > 1 {
+        let complaining = programs_where(call, |program| call.failed() && complains(program, &call.output));
+        let working = programs_where(call, |program| !PASSERS.contains(&program));
+        for some in [complaining, working] {
+            if !some.is_empty() {
+                return names(some);
+            }
+        }
+    }
+    tool_names(call)
+}
+
+fn programs_where(call: &ToolCall, holds: impl Fn(&str) -> bool) -> Vec<&String> {
+    call.programs.iter().filter(|program| holds(program)).collect()
+}
+
+/// Whether a line of the output begins as this program's complaints do: `sort: …`, `bash: line 1: curl: …`.
+fn complains(program: &str, output: &str) -> bool {
+    output.lines().take(LINES_MAX).any(|line| {
+        let mut parts = line.split(": ").collect::<Vec<_>>();
+        // What comes last is the complaint itself.
+        parts.pop();
+        parts
+            .iter()
+            .take(3)
+            .any(|part| part.trim().rsplit('/').next() == Some(program))
+    })
+}
+
 /// The first word of a command that is no assignment, without its folder: for records that carry no parsed programs.
 fn first_program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().find(|word| !word.contains('='))?;
@@ -154,7 +196,7 @@ impl History {
     }
 
     fn block_tools(&mut self, urgency: Urgency, outcomes: &[SubTaskOutcome], implicated: &[&ToolCall]) -> Vec<String> {
-        let names = |calls: &[&ToolCall]| distinct(calls.iter().flat_map(|call| tool_names(call)));
+        let names = |calls: &[&ToolCall]| distinct(calls.iter().flat_map(|call| blamed(call)));
         let latest = match urgency {
             Urgency::Lower => {
                 let failed: Vec<&ToolCall> = implicated.iter().copied().filter(|call| call.failed()).collect();

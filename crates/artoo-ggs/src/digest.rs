@@ -3,7 +3,7 @@
 //! Owns the lines and how they are kept while a task is open; the text that is made of them is [`words`](crate::words)'s
 //! matter.
 
-use artoo_protocol::message::{OutcomeStatus, SubTaskOutcome, ToolCall, Verdict};
+use artoo_protocol::message::{CriterionVerdict, OutcomeStatus, SubTaskOutcome, ToolCall, Verdict};
 use artoo_protocol::text::one_line;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const NAMES_MAX: usize = 1_000;
 pub struct Digest {
     /// Subtasks that matched, with what they gave.
     pub achieved: Vec<String>,
-    /// Subtasks that failed and why, or were not started.
+    /// Subtasks that failed and why, or were not started; then what the task as a whole does not meet.
     pub failed: Vec<String>,
     /// Calls that were made: tool, input, what came of it.
     pub tried: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Digest {
 
 impl Digest {
     /// Of one round.
-    pub fn of(outcomes: &[SubTaskOutcome], tally: &Tally<'_>) -> Self {
+    pub fn of(outcomes: &[SubTaskOutcome], task_verdicts: &[CriterionVerdict], tally: &Tally<'_>) -> Self {
         let mut digest = Self {
             unmet: names(tally.failures.iter().map(|failure| failure.criterion)),
             unverified: names(tally.unverified.iter().copied()),
@@ -51,73 +51,91 @@ impl Digest {
                 push(&mut digest.tried, || tried(call));
             }
         }
+        for verdict in task_verdicts.iter().filter(|verdict| verdict.verdict == Verdict::Fail) {
+            push(&mut digest.failed, || {
+                with(&one_line(&verdict.criterion, 160), &one_line(&verdict.evidence, 240))
+            });
+        }
         digest
     }
 }
 
-/// A digest that waits for an ending which may never need it: one block of text instead of up to 2,000 strings.
-///
-/// Every open task holds one after its first gap, so its size is what many open tasks cost.
+/// A digest that waits for an ending which may never need it: compressed, because every open task holds one after its
+/// first gap, and its text is what many open tasks cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
-    /// All lines behind one another.
-    text: Box<str>,
-    /// Where each line ends in the text, in bytes.
-    ends: Box<[u32]>,
-    /// How many lines there are up to the end of each of the five lists.
-    lists: [u32; 5],
-}
+pub struct Packed(Box<[u8]>);
 
 impl Packed {
-    /// Packs; a text of more than 4 GiB would lose its end.
+    /// Packs.
     pub fn new(digest: &Digest) -> Self {
-        let lists = [
+        let mut bytes = Vec::with_capacity(1_024);
+        for list in [
             &digest.achieved,
             &digest.failed,
             &digest.tried,
             &digest.unmet,
             &digest.unverified,
-        ];
-        let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let mut text = String::with_capacity(lists.iter().flat_map(|list| list.iter()).map(String::len).sum());
-        let mut ends = Vec::with_capacity(lists.iter().map(|list| list.len()).sum());
-        let borders = lists.map(|list| {
+        ] {
+            put_number(&mut bytes, list.len());
             for line in list {
-                text.push_str(line);
-                ends.push(size(text.len()));
+                put_number(&mut bytes, line.len());
+                bytes.extend_from_slice(line.as_bytes());
             }
-            size(ends.len())
-        });
-        Self {
-            text: text.into_boxed_str(),
-            ends: ends.into_boxed_slice(),
-            lists: borders,
         }
+        Self(lz4_flex::compress_prepend_size(&bytes).into_boxed_slice())
     }
 
     /// The digest that was packed.
     pub fn unpack(&self) -> Digest {
-        let mut lines = 0..;
-        let mut begin = 0;
-        let [achieved, failed, tried, unmet, unverified] = self.lists.map(|border| {
-            let border = border as usize;
-            let mut list = Vec::new();
-            while lines.start < border {
-                let end = self.ends.get(lines.start).map_or(begin, |&end| end as usize);
-                list.push(self.text.get(begin..end).unwrap_or_default().to_owned());
-                begin = end;
-                lines.start += 1;
-            }
-            list
-        });
+        // Only `new` makes one, so what is read here is whole.
+        let bytes = lz4_flex::decompress_size_prepended(&self.0).unwrap_or_default();
+        let mut rest = bytes.as_slice();
+        let mut list = || {
+            let lines = take_number(&mut rest);
+            (0..lines)
+                .map(|_| {
+                    let length = take_number(&mut rest);
+                    let (line, after) = rest.split_at_checked(length).unwrap_or_default();
+                    rest = after;
+                    String::from_utf8_lossy(line).into_owned()
+                })
+                .collect()
+        };
         Digest {
-            achieved,
-            failed,
-            tried,
-            unmet,
-            unverified,
+            achieved: list(),
+            failed: list(),
+            tried: list(),
+            unmet: list(),
+            unverified: list(),
         }
     }
+}
+
+/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+fn put_number(bytes: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        bytes.push(low_bits(number) | 0x80);
+        number >>= 7;
+    }
+    bytes.push(low_bits(number));
+}
+
+fn low_bits(number: usize) -> u8 {
+    u8::try_from(number & 0x7f).unwrap_or_default()
+}
+
+fn take_number(bytes: &mut &[u8]) -> usize {
+    let mut number = 0;
+    let mut shift = 0;
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 || shift >= usize::BITS {
+            break;
+        }
+    }
+    number
 }
 
 fn names<'a>(criteria: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -190,7 +208,7 @@ mod tests {
             failed: lines(&["é", "", "b"]),
             tried: lines(&[""]),
             unmet: lines(&[]),
-            unverified: lines(&["数", "y"]),
+            unverified: lines(&["数", "y", &"long ".repeat(20_000)]),
         };
         assert_eq!(Packed::new(&digest).unpack(), digest);
         assert_eq!(Packed::new(&Digest::default()).unpack(), Digest::default());

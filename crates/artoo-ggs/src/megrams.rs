@@ -10,7 +10,8 @@ use artoo_protocol::message::{
 use artoo_protocol::text::one_line;
 use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence};
 
-use crate::blocked::{blockable_target, tool_names};
+use crate::blocked::{blamed, blockable_target, tool_names};
+use crate::words::stopped;
 
 /// Where memories of whole tasks lie.
 const HERE: &str = "env:local";
@@ -94,12 +95,12 @@ impl Writer<'_> {
         let state = row_of(directive);
         per_pair(calls, |call, target| {
             let lesson = format!(
-                "{} with `{}` {} while: {}. Not met: {}. Next came {}.",
-                tool_names(call).join(", "),
+                "{} with `{}` {} while: {} Not met: {} Next came {}.",
+                blamed(call).join(", "),
                 one_line(target, 160),
                 what_happened(call),
-                one_line(self.intent, 100),
-                one_line(unmet, 100),
+                stopped(one_line(self.intent, 100)),
+                stopped(one_line(unmet, 100)),
                 directive.name(),
             );
             self.write(counter, state, tool_space(call), entity(target), &lesson)
@@ -117,7 +118,7 @@ impl Writer<'_> {
             .collect();
         per_pair(&calls, |call, target| {
             let lesson = format!(
-                "{} with `{}` worked where {} had not, for: {}.",
+                "{} with `{}` worked where {} had not, for: {}",
                 tool_names(call).join(", "),
                 one_line(target, 160),
                 if blocked.is_empty() {
@@ -125,7 +126,7 @@ impl Writer<'_> {
                 } else {
                     one_line(&blocked.join(", "), 100)
                 },
-                one_line(self.intent, 100),
+                stopped(one_line(self.intent, 100)),
             );
             self.write(
                 counter,

@@ -73,23 +73,48 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The parameters of a recorded task: what its journal's settings name, and defaults for the rest.
-    pub fn of_settings(settings: &Value) -> Self {
+    /// The parameters of a recorded task: all of them stand under `roles.controller` in its journal's settings; the oldest
+    /// journals name only the time budget and the replans, and ran with defaults otherwise.
+    ///
+    /// # Errors
+    /// When `controller` holds what this version does not know: explaining with other parameters would be wrong.
+    pub fn of_settings(settings: &Value) -> Result<Self, serde_json::Error> {
+        if let Some(controller) = settings.pointer("/roles/controller") {
+            return Self::deserialize(controller);
+        }
         let number = |name| settings.get(name).and_then(Value::as_u64);
         let defaults = Self::default();
-        Self {
+        Ok(Self {
             time_budget_ms: number("time_budget_ms").map_or(defaults.time_budget_ms, Millis),
             max_replans: number("max_replans")
                 .and_then(|n| u32::try_from(n).ok())
                 .unwrap_or(defaults.max_replans),
             ..defaults
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_journal_names_the_parameters_of_its_run() {
+        let ran = Params {
+            delta: Unit01::clamped(0.125),
+            max_replans: 7,
+            gradient: Gradient::Task,
+            ..Params::default()
+        };
+        let settings = serde_json::json!({"max_replans": 1, "roles": {"controller": ran}});
+        assert_eq!(Params::of_settings(&settings).unwrap(), ran);
+        let old = serde_json::json!({"max_replans": 5, "time_budget_ms": 9});
+        let old = Params::of_settings(&old).unwrap();
+        assert_eq!((old.max_replans, old.time_budget_ms), (5, Millis(9)));
+        assert_eq!(Params::of_settings(&Value::Null).unwrap(), Params::default());
+        let newer = serde_json::json!({"roles": {"controller": {"from_the_future": 1}}});
+        assert!(Params::of_settings(&newer).is_err());
+    }
 
     #[test]
     fn any_part_may_be_overridden_and_a_typing_error_is_told() {

@@ -30,7 +30,11 @@ pub fn rationale(round: &Round, directive: Directive, tally: &Tally<'_>, blocked
                 Ground::Unjudged => ", whose subtask failed before it could be judged",
                 Ground::NotRun => ", whose subtask was not started",
             };
-            let _ = write!(text, ", most of all “{}”{ground}. ", one_line(criterion, 200));
+            let _ = write!(
+                text,
+                ", most of all {} ",
+                stopped(format!("“{}”{ground}", one_line(criterion, 200)))
+            );
         }
         None => text.push_str("; the merged result was rejected all the same. "),
     }
@@ -51,6 +55,15 @@ pub fn rationale(round: &Round, directive: Directive, tally: &Tally<'_>, blocked
         }
     }
     text.trim_end().to_owned()
+}
+
+/// With a full stop, unless it ends a sentence already, inside quotation marks too.
+pub(crate) fn stopped(mut text: String) -> String {
+    let bare = text.trim_end().trim_end_matches(['”', '"', '`', ')']);
+    if !bare.ends_with(['.', '!', '?', '…', '。', '！', '？']) {
+        text.push('.');
+    }
+    text
 }
 
 fn trend(round: &Round) -> String {
@@ -161,7 +174,7 @@ fn opening(cause: Cause, detail: &str) -> String {
     if detail.is_empty() {
         format!("Not achieved: {}.", why(cause))
     } else {
-        format!("Not achieved: {}. {detail}", why(cause))
+        stopped(format!("Not achieved: {}. {detail}", why(cause)))
     }
 }
 
@@ -206,10 +219,11 @@ pub fn lesson(cause: Cause, intent: &str, detail: &str, digest: &Digest) -> Stri
     };
     let intent = one_line(intent, 120);
     match cause {
-        Cause::Met | Cause::Answered => format!("Worked for “{intent}”: {tried}."),
+        Cause::Met | Cause::Answered => stopped(format!("Worked for “{intent}”: {tried}")),
         Cause::WithinThreshold => format!(
-            "Worked nearly for “{intent}”: {tried}. Left open: {}.",
-            digest.unmet.join("; ")
+            "Worked nearly for “{intent}”: {} Left open: {}",
+            stopped(tried),
+            stopped(digest.unmet.join("; "))
         ),
         Cause::Budget
         | Cause::Resources
@@ -226,8 +240,10 @@ pub fn lesson(cause: Cause, intent: &str, detail: &str, digest: &Digest) -> Stri
                 digest.failed.join("; ")
             };
             format!(
-                "Did not work for “{intent}”, because {}. Tried: {tried}. Failed: {failed}.",
-                why(cause)
+                "Did not work for “{intent}”, because {}. Tried: {} Failed: {}",
+                why(cause),
+                stopped(tried),
+                stopped(failed)
             )
         }
     }

@@ -96,7 +96,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tokio",
         ],
     ),
-    ("artoo-ggs", &["serde", "serde_json", "thiserror"]),
+    ("artoo-ggs", &["lz4_flex", "serde", "serde_json", "thiserror"]),
     (
         "artoo-memory",
         &[

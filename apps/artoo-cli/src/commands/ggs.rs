@@ -53,6 +53,12 @@ pub fn run(command: &GgsCommand, data: impl FnOnce() -> Result<PathBuf, Failure>
 fn explain_task(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
     let found = tasks::pick(&data.join("tasks"), task)?;
     let contents = tasks::contents(&found)?;
+    if contents.records.is_empty() {
+        return Err(Failure::failed(format!(
+            "the journal of {} holds no record",
+            found.task_id.as_str()
+        )));
+    }
     let settings = contents.records.iter().find_map(|record| match &record.entry {
         Entry::Opened { settings, .. } => Some(settings),
         Entry::Published { .. }
@@ -61,7 +67,13 @@ fn explain_task(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
         | Entry::Stepped { .. }
         | Entry::Closed { .. } => None,
     });
-    let params = settings.map_or_else(Params::default, Params::of_settings);
+    let params = settings
+        .map_or_else(|| Ok(Params::default()), Params::of_settings)
+        .map_err(|e| {
+            Failure::failed(format!(
+                "the controller's parameters in the journal are not understood: {e}"
+            ))
+        })?;
     let decisions = explain(&params, tasks::envelopes(&contents.records));
     if json {
         output::pretty_json(&json!({"task_id": found.task_id, "params": params, "decisions": decisions}));

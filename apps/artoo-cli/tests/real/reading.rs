@@ -45,6 +45,88 @@ fn looking_makes_nothing() {
 }
 
 #[test]
+fn every_decision_of_a_task_is_explained_and_a_changed_record_is_found() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["--max-replans", "7", "count the files in src"]).ended(0);
+    let explained = sandbox.run(&["ggs", "explain", "count_files"]);
+    explained.ended(0);
+    for part in [
+        "the result was accepted",
+        "D = 0.000",
+        "decision  accept",
+        "the same decision with the same numbers",
+    ] {
+        assert!(explained.out.contains(part), "{part}: {explained:#?}");
+    }
+    let json = sandbox.run(&["ggs", "explain", "count_files", "--json"]).json();
+    assert_eq!(json["params"]["max_replans"], 7, "the parameters of the run");
+    assert_eq!(json["decisions"][0]["decision"], json!({"end": ["accept", "met"]}));
+
+    // A task that was replanned, as it was recorded; and the same with one number changed afterwards.
+    let replanned = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/journals/replanned.jsonl");
+    let text = std::fs::read_to_string(replanned).unwrap();
+    let id = "replanned_0badcafe";
+    let journal = sandbox.data().join("tasks").join(format!("{id}.jsonl"));
+    std::fs::write(&journal, &text).unwrap();
+    let explained = sandbox.run(&["ggs", "explain", id]);
+    assert!(
+        explained.ended(0).out.contains("cell 14 of 24: break_symmetry"),
+        "{explained:#?}"
+    );
+    let changed = text.replace("\"directive\":\"break_symmetry\"", "\"directive\":\"refine\"");
+    assert_ne!(text, changed);
+    std::fs::write(&journal, changed).unwrap();
+    let explained = sandbox.run(&["ggs", "explain", id]);
+    explained.ended(1);
+    assert!(
+        explained
+            .out
+            .contains("DIFFERS: decided break_symmetry, recorded refine"),
+        "{explained:#?}"
+    );
+    assert!(explained.err.contains("1 decision(s) differ"), "{explained:#?}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_said() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["ggs", "explain", "nothing_1234"])
+        .refused(2, &["there is no task `nothing_1234`"]);
+    let replanned = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/journals/replanned.jsonl");
+    let text = std::fs::read_to_string(replanned).unwrap();
+    let folder = sandbox.data().join("tasks");
+    std::fs::create_dir_all(&folder).unwrap();
+    let with = |id: &str, lines: &[&str]| {
+        let mut text = lines.join("\n");
+        if !lines.is_empty() {
+            text.push('\n');
+        }
+        std::fs::write(folder.join(format!("{id}.jsonl")), text).unwrap();
+    };
+    // A journal that ends before the controller was told anything.
+    let first: Vec<&str> = text.lines().take(3).collect();
+    with("begun_00000001", &first);
+    sandbox
+        .run(&["ggs", "explain", "begun_00000001"])
+        .refused(0, &["has not decided anything about this task yet"]);
+    // Parameters of a later version: explaining with others would be wrong.
+    let opened = first[0].replace(
+        "\"memory\":true",
+        "\"memory\":true,\"roles\":{\"controller\":{\"zeta\":1}}",
+    );
+    assert_ne!(opened, first[0]);
+    with("later_00000002", &[&opened]);
+    sandbox
+        .run(&["ggs", "explain", "later_00000002"])
+        .refused(1, &["parameters in the journal are not understood", "zeta"]);
+    with("empty_00000003", &[]);
+    sandbox
+        .run(&["ggs", "explain", "empty_00000003"])
+        .refused(1, &["the journal of empty_00000003 holds no record"]);
+}
+
+#[test]
 fn what_ran_is_told_by_every_command() {
     let sandbox = Sandbox::new();
     sandbox.run(&["count the files in src"]).ended(0);

@@ -24,10 +24,31 @@ pub fn event(message: impl Into<Message>) -> Event {
     }
 }
 
-fn outcome(n: usize, criteria: usize) -> SubTaskOutcome {
-    let texts: Vec<String> = (0..criteria)
-        .map(|i| format!("file {n}/{i} holds the number of its lines"))
-        .collect();
+/// The text of criterion `i` of subtask `n`.
+pub type Words = fn(n: usize, i: usize) -> String;
+
+/// Criteria that are much alike, as those of one plan are.
+pub fn alike(n: usize, i: usize) -> String {
+    format!("file {n}/{i} holds the number of its lines")
+}
+
+/// Criteria without a word in common but by chance: six syllables each, drawn by a fixed rule, as long as the others.
+pub fn unlike(n: usize, i: usize) -> String {
+    let mut state = (n as u64 * 1_000 + i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'a' + (state % 26) as u8)
+    };
+    (0..6)
+        .map(|_| (0..6).map(|_| letter()).collect::<String>())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn outcome(n: usize, criteria: usize, words: Words) -> SubTaskOutcome {
+    let texts: Vec<String> = (0..criteria).map(|i| words(n, i)).collect();
     let verdict = |(i, text): (usize, &String)| CriterionVerdict {
         criterion: text.clone(),
         mode: Mode::Plausible,
@@ -70,7 +91,7 @@ fn outcome(n: usize, criteria: usize) -> SubTaskOutcome {
 }
 
 /// A gap of so many subtasks with so many criteria and 3 attempts each; half of the criteria fail.
-pub fn gap(task_id: &TaskId, subtasks: usize, criteria: usize) -> ReplanRequest {
+pub fn gap(task_id: &TaskId, subtasks: usize, criteria: usize, words: Words) -> ReplanRequest {
     ReplanRequest {
         task_id: task_id.clone(),
         slug: Slug::repair("count"),
@@ -79,7 +100,7 @@ pub fn gap(task_id: &TaskId, subtasks: usize, criteria: usize) -> ReplanRequest 
         failed_subtasks: (0..subtasks).map(|n| SubTaskId::new(n.to_string())).collect(),
         correction_count: 16,
         elapsed_ms: Millis(10_000),
-        outcomes: (0..subtasks).map(|n| outcome(n, criteria)).collect(),
+        outcomes: (0..subtasks).map(|n| outcome(n, criteria, words)).collect(),
         task_verdicts: Vec::new(),
         merged_output: serde_json::Value::Null,
         recommendation: Recommendation::Replan,

@@ -7,7 +7,7 @@ use artoo_protocol::message::{
     Cause, DirectAnswer, Ending, FinalResult, Loss, MacroState, Megram, OutcomeSummary, PartialResult, PlanningFailed,
     SubTaskOutcome,
 };
-use artoo_protocol::{Finite, Timestamp, Unit01};
+use artoo_protocol::{Finite, Role, Timestamp, Unit01};
 use serde_json::Value;
 
 use super::{Frame, Next, Running, Teaches};
@@ -32,8 +32,8 @@ impl Running {
         end(Vec::new(), result)
     }
 
-    /// There will be no plan.
-    pub fn unplanned(mut self: Box<Self>, at: Frame<'_>, message: &PlanningFailed) -> Next {
+    /// There will be no plan. Where the runtime says so, a part of the program broke, which teaches nothing about the task.
+    pub fn unplanned(mut self: Box<Self>, at: Frame<'_>, from: Role, message: &PlanningFailed) -> Next {
         self.adopt(&message.slug, &message.intent);
         let cause = match message.cause {
             cause @ (Cause::NoModel | Cause::Infeasible | Cause::Refused | Cause::PlanningFailed) => cause,
@@ -46,7 +46,11 @@ impl Running {
             | Cause::ReplansExhausted
             | Cause::Aborted => Cause::PlanningFailed,
         };
-        let teaches = if teaches(cause) { Teaches::Yes } else { Teaches::No };
+        let teaches = if teaches(cause) && from != Role::Runtime {
+            Teaches::Yes
+        } else {
+            Teaches::No
+        };
         self.stop(at, cause, &message.reason, teaches)
     }
 

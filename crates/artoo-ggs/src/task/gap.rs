@@ -119,7 +119,12 @@ impl Running {
         if teaching && !only_infrastructure(&request) {
             megrams.extend(self.remember(at, MacroState::Abandon, cause, &request.gap_summary, &digest));
         }
-        let detail = request.gap_summary;
+        // The gap is made of what failed, which the text lists anyway.
+        let detail = if digest.failed.is_empty() {
+            request.gap_summary
+        } else {
+            String::new()
+        };
         let result = FinalResult {
             summary: words::abandoned(cause, &detail, &digest),
             output: request.merged_output,

@@ -237,7 +237,7 @@ impl Running {
 
     /// The round in short lines; task criteria without a verdict are unverified.
     fn digest(&self, outcomes: &[SubTaskOutcome], task_verdicts: &[CriterionVerdict], tally: &Tally<'_>) -> Digest {
-        let mut digest = Digest::of(outcomes, tally);
+        let mut digest = Digest::of(outcomes, task_verdicts, tally);
         for criterion in &self.task_criteria {
             let judged = task_verdicts.iter().any(|verdict| verdict.criterion == *criterion);
             if !judged && !digest.unverified.contains(criterion) {

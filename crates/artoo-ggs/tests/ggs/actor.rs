@@ -8,7 +8,7 @@ use artoo_protocol::message::{
     UserInput,
 };
 use artoo_protocol::tool::EffectClass;
-use artoo_protocol::{Actor as _, Command, Finite, Slug, SubTaskId, TaskId};
+use artoo_protocol::{Actor as _, Command, Envelope, EnvelopeId, Event, Finite, Role, Slug, SubTaskId, TaskId};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -142,6 +142,52 @@ fn a_success_names_everything_that_is_missing() {
     );
     assert_eq!(result.output, json!("what matched"));
     assert_eq!(megrams(&effects)[0].f.get(), 0.8);
+}
+
+#[test]
+fn an_internal_error_ends_the_task_and_teaches_nothing() {
+    let failing = |from: Role| {
+        let (mut bench, id) = Bench::open();
+        let envelope = Envelope {
+            id: EnvelopeId::new("e"),
+            seq: 1,
+            task_id: None,
+            timestamp: at(0),
+            from,
+            to: Role::R7,
+            payload: planning_failed(&id, Cause::PlanningFailed).into(),
+        };
+        bench.controller.step(at(0), Event::Message { envelope })
+    };
+    let broken = failing(Role::Runtime);
+    assert_eq!(end(&broken).cause, Cause::PlanningFailed);
+    assert!(megrams(&broken).is_empty());
+    assert_eq!(megrams(&failing(Role::R2)).len(), 1);
+}
+
+#[test]
+fn an_abandoned_task_tells_each_failure_once() {
+    let (mut bench, id) = Bench::open();
+    let mut request = give_up(&id);
+    request.gap_summary = "failed: list — the disk is gone".into();
+    request.outcomes[0].failure_reason = Some("the disk is gone".into());
+    request.task_verdicts = vec![fail("the total is right", Logical)];
+    assert!(asks(&bench.say(request.clone())));
+    let effects = bench.wake_at(30_000);
+    let summary = &end(&effects).summary;
+    assert_eq!(summary.matches("the disk is gone").count(), 1, "{summary}");
+    assert!(summary.contains("- the total is right"), "{summary}");
+    // With nothing else to tell, the gap is told.
+    let (mut bench, id) = Bench::open();
+    request.task_id = id;
+    request.outcomes.clear();
+    request.task_verdicts.clear();
+    assert!(asks(&bench.say(request)));
+    assert!(
+        end(&bench.wake_at(30_000))
+            .summary
+            .contains("failed: list — the disk is gone")
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Directives: what they block, what they ask for, and what memory learns from them.
 
-use artoo_ggs::blocked::{cites, tool_names};
+use artoo_ggs::blocked::{blamed, cites, tool_names};
 use artoo_ggs::{Effect, Params};
 use artoo_protocol::message::{
     CriterionVerdict, Directive, FailureMix, MacroState, OutcomeStatus, PreviousDirective, SubTaskOutcome, ToolCall,
@@ -48,12 +48,48 @@ fn a_failing_shell_blocks_its_programs_and_never_itself() {
     let effects = bench.say(replan(&id, 0, vec![wrong_search()]));
     let directive = directive(&effects);
     assert_eq!(directive.directive, Directive::BreakSymmetry);
-    assert_eq!(directive.blocked_tools, ["shell:cd", "shell:curl", "fetch_url"]);
+    assert_eq!(directive.blocked_tools, ["shell:curl", "fetch_url"]);
     assert!(directive.blocked_targets.is_empty());
     // Records without parsed programs still name the program, and a shell without a command blocks nothing.
     assert_eq!(tool_names(&shell("LANG=C /usr/bin/curl x", &[], 1)), ["shell:curl"]);
     assert_eq!(tool_names(&call("shell", json!({}))), Vec::<String>::new());
     assert_eq!(tool_names(&call("docs.search", json!({}))), ["docs.search"]);
+}
+
+#[test]
+fn of_a_pipeline_only_those_are_blocked_that_do_more_than_pass_on_or_are_named_by_the_complaint() {
+    let failing = |programs: &[&str], output: &str| {
+        blamed(&ToolCall {
+            output: output.into(),
+            ..shell("a | b", programs, 1)
+        })
+    };
+    for (programs, output, expect) in [
+        (&["cat", "jq", "sort", "head"][..], "", &["shell:jq"][..]),
+        (&["find", "grep", "wc"], "", &["shell:find", "shell:grep"]),
+        (
+            &["curl", "jq"],
+            "curl: (6) Could not resolve host: x\n",
+            &["shell:curl"],
+        ),
+        (&["curl", "jq"], "bash: line 1: jq: command not found", &["shell:jq"]),
+        (
+            &["find", "sort"],
+            "ok\n/usr/bin/sort: write failed: No space\n",
+            &["shell:sort"],
+        ),
+        (&["curl", "jq"], "the words curl, jq", &["shell:curl", "shell:jq"]),
+        (&["sort", "uniq"], "", &["shell:sort", "shell:uniq"]),
+        (&["sort"], "", &["shell:sort"]),
+    ] {
+        assert_eq!(failing(programs, output), expect, "{programs:?} {output:?}");
+    }
+    // What a call that worked puts out are data, even where they look like a complaint.
+    let cited = ToolCall {
+        output: "jq: a processor\n".into(),
+        ..shell("curl x | jq y", &["curl", "jq"], 0)
+    };
+    assert_eq!(blamed(&cited), ["shell:curl", "shell:jq"]);
 }
 
 #[test]
@@ -225,7 +261,7 @@ fn the_rationale_tells_a_person_what_drove_it() {
         said.rationale,
         "1 of 2 criteria are not met (D = 0.50), most of all “search holds”. This is the first round, so there is no \
          trend yet. The approach itself is wrong (P = 1.00) and nothing moves: take a class of tools that was not tried \
-         before. Not again: shell:cd, shell:curl, fetch_url."
+         before. Not again: shell:curl, fetch_url."
     );
     assert_eq!(said.failed_criterion, "search holds");
     let effects = bench.say(replan(&id, 0, vec![outcome("later", OutcomeStatus::NotRun, vec![])]));
@@ -237,6 +273,28 @@ fn the_rationale_tells_a_person_what_drove_it() {
     assert_eq!(said.failure_class, FailureMix::Logical);
     assert_eq!(said.budget_pressure, said.loss.omega);
     assert_eq!(said.outcomes.len(), 2, "what failed and what matched travels along");
+}
+
+#[test]
+fn a_criterion_that_is_a_sentence_gets_no_second_full_stop() {
+    let (mut bench, id) = Bench::open();
+    let wrong = outcome(
+        "list",
+        OutcomeStatus::Failed,
+        vec![fail("Every line is an address.", Logical)],
+    );
+    let effects = bench.say(replan(&id, 0, vec![with_calls(wrong, vec![broken("search", "q")])]));
+    let said = &directive(&effects).rationale;
+    assert!(
+        said.contains("most of all “Every line is an address.” This is"),
+        "{said}"
+    );
+    let lesson = &megrams(&effects)[0].content;
+    assert!(
+        lesson.contains("Not met: Every line is an address. Next came"),
+        "{lesson}"
+    );
+    assert!(!said.contains("..") && !lesson.contains(".."));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub fn journal() -> (Params, Vec<Envelope>) {
     let mut envelopes = Vec::new();
     for line in text.lines() {
         match serde_json::from_str::<Record>(line).unwrap().entry {
-            Entry::Opened { settings, .. } => params = Params::of_settings(&settings),
+            Entry::Opened { settings, .. } => params = Params::of_settings(&settings).unwrap(),
             Entry::Published { envelope } => envelopes.push(envelope),
             Entry::Commanded { .. } | Entry::Answered { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
         }

@@ -116,6 +116,44 @@ fn a_bad_line_is_told_by_number_and_the_next_is_answered() {
     assert_eq!(stepper.line(huge).unwrap().last().unwrap()["cause"], json!("budget"));
 }
 
+/// Every input that the fuzz targets start from, among them what they once found.
+#[test]
+fn the_seeds_of_the_fuzz_targets_are_answered_or_named_by_their_number() {
+    let seeds = |target: &str| {
+        let folder = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
+        let texts: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|seed| String::from_utf8_lossy(&std::fs::read(seed.unwrap().path()).unwrap()).into_owned())
+            .collect();
+        assert!(texts.len() > 10, "{target}");
+        texts
+    };
+    let mut understood = 0;
+    for text in seeds("ggs_decide") {
+        match decide_line(&Params::default(), &text) {
+            Ok(answer) => {
+                understood += 1;
+                assert!((1..=24).contains(&answer["cell"].as_u64().unwrap()));
+            }
+            Err(error) => assert!(!error.cause.is_empty()),
+        }
+    }
+    assert!(understood > 0);
+    let mut answered = 0;
+    for text in seeds("ggs_step") {
+        let mut stepper = stepper();
+        for (number, line) in (1..).zip(text.split('\n')) {
+            match stepper.line(line) {
+                Ok(answers) => answered += answers.len(),
+                Err(error) => assert_eq!(error.line, number),
+            }
+        }
+        let good = r#"{"task_id":"nobody_else_has_this_name","gap_summary":"x"}"#;
+        assert_eq!(types(&stepper.line(good).unwrap()), ["PlanDirective"]);
+    }
+    assert!(answered > 0);
+}
+
 /// What a line may be broken into: bytes overwritten, cut out and put in, and values replaced by ones of another kind.
 fn mutated() -> impl Strategy<Value = String> {
     let valid = vec![
