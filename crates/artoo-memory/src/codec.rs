@@ -3,21 +3,33 @@
 //! Owns: the stored form. Must not know: keys, the store.
 
 use artoo_protocol::message::Megram;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// `,"crc":"xxxxxxxx"}`: it stands at the end, so that it can be cut off without parsing what may be damaged.
 const SEAL: usize = 18;
 
 /// The stored form. `None` only for values that JSON cannot hold, which a Megram has none of.
 pub fn encode(megram: &Megram) -> Option<Vec<u8>> {
-    let mut text = serde_json::to_string(megram).ok()?;
+    seal_json(megram)
+}
+
+/// Reads the stored form; `None` where the checksum is wrong or missing, or the content is no Megram.
+pub fn decode(bytes: &[u8]) -> Option<Megram> {
+    read_sealed(bytes)
+}
+
+/// Any JSON object with the checksum as its last member.
+pub(crate) fn seal_json(value: &impl Serialize) -> Option<Vec<u8>> {
+    let mut text = serde_json::to_string(value).ok()?;
     let crc = crc32c::crc32c(text.as_bytes());
     text.pop().filter(|last| *last == '}')?;
     text.push_str(&seal(crc));
     Some(text.into_bytes())
 }
 
-/// Reads the stored form; `None` where the checksum is wrong or missing, or the content is no Megram.
-pub fn decode(bytes: &[u8]) -> Option<Megram> {
+/// What [`seal_json`] made; `None` where it is damaged or something else.
+pub(crate) fn read_sealed<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let (body, found) = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?;
     let crc = crc32c::crc32c_append(crc32c::crc32c(body), b"}");
     if found != seal(crc).as_bytes() {

@@ -8,15 +8,35 @@
 //! | `r\|<id>` | when it was last recalled, RFC 3339 |
 //! | `v\|format` | the version of all this |
 //!
+//! Beside these stand keys that are derived from the records and can be rebuilt from them at any time. `<time>` is sixteen hex
+//! digits that count down, so that the newest comes first.
+//!
+//! | derived key | value |
+//! |---|---|
+//! | `t\|<space>\|<entity>\|<level>\|<time>\|<id>` | the numbers of a record that counts |
+//! | `a\|<space>\|<entity>` | the sums of a group, by rate |
+//! | `f\|<space>\|<entity>\|<id>` | as `t\|`, for what the sums leave out |
+//! | `p\|<id>\|<by>` | how `by` stopped `id` from counting |
+//! | `o\|<id>\|<by>` | the same, where `id` is not (yet) there |
+//! | `h\|<tool>\|<time>\|<space>\|<entity>` | nothing: groups of tools by how long they will count |
+//! | `i\|<space>\|<entity>` | the words of an intent's group |
+//! | `v\|derived` | that all of these are complete |
+//!
 //! Owns: keys. Must not know: values, the store.
 
-use artoo_protocol::MegramId;
 use artoo_protocol::message::Level;
+use artoo_protocol::{MegramId, Timestamp};
 
 /// Where the version of the key schema and of the records is written.
 pub const FORMAT_KEY: &str = "v|format";
 /// The version written by this crate; a store with another one is not opened.
-pub const FORMAT: &str = "1";
+pub const FORMAT: &str = "2";
+/// The version before, without derived keys; it is read, and completed where the store can be written.
+pub const FORMAT_BEFORE: &str = "1";
+/// Set while the derived keys are known to be complete.
+pub const DERIVED_KEY: &str = "v|derived";
+/// What the derived keys begin with.
+pub const DERIVED: [&str; 7] = ["t|", "a|", "f|", "p|", "o|", "h|", "i|"];
 /// What the keys of all records begin with.
 pub const RECORDS: &str = "m|";
 
@@ -50,6 +70,108 @@ pub fn levels(level: Level) -> String {
     format!("l|{}|", level.letter())
 }
 
+/// The key of a living record's numbers, in the order C, K, M and newest first.
+pub fn entry(space: &str, entity: &str, level: Level, created_at: Timestamp, id: &MegramId) -> String {
+    format!(
+        "{}{}|{}",
+        entries_of(space, entity, level),
+        countdown(created_at.as_millis()),
+        escape(id.as_str())
+    )
+}
+
+/// What the numbers of a group begin with.
+pub fn entries(space: &str, entity: &str) -> String {
+    format!("t|{}|{}|", escape(space), escape(entity))
+}
+
+/// What the numbers of one level of a group begin with.
+pub fn entries_of(space: &str, entity: &str, level: Level) -> String {
+    format!("{}{}|", entries(space, entity), level.letter())
+}
+
+/// The key of a group's sums.
+pub fn sums(space: &str, entity: &str) -> String {
+    format!("a|{}|{}", escape(space), escape(entity))
+}
+
+/// What the sums of all groups begin with.
+pub const SUMS: &str = "a|";
+
+/// The key of the numbers of a record that a group's sums leave out.
+pub fn aside(space: &str, entity: &str, id: &MegramId) -> String {
+    format!("{}{}", asides(space, entity), escape(id.as_str()))
+}
+
+/// What the numbers that a group's sums leave out begin with.
+pub fn asides(space: &str, entity: &str) -> String {
+    format!("f|{}|{}|", escape(space), escape(entity))
+}
+
+/// The key that says that `by` replaced `id`, or was distilled from it.
+pub fn ended(id: &MegramId, by: &MegramId) -> String {
+    format!("{}{}", ended_by(id), escape(by.as_str()))
+}
+
+/// What the keys that tell why a record no longer counts begin with.
+pub fn ended_by(id: &MegramId) -> String {
+    format!("p|{}|", escape(id.as_str()))
+}
+
+/// As [`ended`], for an `id` that is not there.
+pub fn orphan(id: &MegramId, by: &MegramId) -> String {
+    format!("{}{}", orphans(id), escape(by.as_str()))
+}
+
+/// As [`ended_by`], for an `id` that is not there.
+pub fn orphans(id: &MegramId) -> String {
+    format!("o|{}|", escape(id.as_str()))
+}
+
+/// What all keys of [`orphan`] begin with.
+pub const ORPHANS: &str = "o|";
+
+/// The key that finds a group of a tool by the moment until which it counts.
+pub fn hot(tool: &str, until: i64, space: &str, entity: &str) -> String {
+    format!(
+        "{}{}|{}|{}",
+        hots(tool),
+        countdown(until),
+        escape(space),
+        escape(entity)
+    )
+}
+
+/// What the keys of [`hot`] of one tool begin with.
+pub fn hots(tool: &str) -> String {
+    format!("h|{}|", escape(tool))
+}
+
+/// The key of the words of an intent's group.
+pub fn intent(space: &str, entity: &str) -> String {
+    format!("i|{}|{}", escape(space), escape(entity))
+}
+
+/// What the words of all intents begin with.
+pub const INTENTS: &str = "i|";
+
+/// Sixteen hex digits that sort the latest moment first.
+fn countdown(millis: i64) -> String {
+    format!("{:016x}", !millis.cast_unsigned() ^ (1 << 63))
+}
+
+/// The moment that `countdown` was given.
+pub fn counted_down(digits: &str) -> Option<i64> {
+    let bits = u64::from_str_radix(digits, 16).ok()?;
+    Some((!(bits ^ (1 << 63))).cast_signed())
+}
+
+/// The parts of a key behind its first letter, unescaped; `None` for a key that this schema did not make.
+pub fn parts(key: &[u8]) -> Option<Vec<String>> {
+    let (_, rest) = std::str::from_utf8(key).ok()?.split_once('|')?;
+    rest.split('|').map(unescape).collect()
+}
+
 /// The key of the time of the last recall.
 pub fn recalled(id: &MegramId) -> String {
     format!("r|{}", escape(id.as_str()))
@@ -63,6 +185,12 @@ pub fn id_of(key: &[u8]) -> Option<MegramId> {
 
 /// Makes text safe between the separators: `|`, `%` and control characters become `%XX`, byte by byte.
 pub fn escape(part: &str) -> String {
+    if !part
+        .bytes()
+        .any(|byte| byte == b'|' || byte == b'%' || !(32..127).contains(&byte))
+    {
+        return part.to_owned();
+    }
     let mut escaped = String::with_capacity(part.len());
     for c in part.chars() {
         if c == '|' || c == '%' || c.is_control() {

@@ -7,17 +7,28 @@
 //! Knows nothing of other roles' prompts: it answers with data, and the planner words it.
 
 pub mod actor;
+mod cache;
 pub mod codec;
+mod commit;
+pub mod entry;
 pub mod keys;
 pub mod kv;
 pub mod memory;
+pub mod near;
 pub mod potentials;
 pub mod recall;
 pub mod records;
+pub mod repair;
+pub mod sums;
 #[cfg(test)]
 mod testing;
+mod ties;
+pub mod view;
 mod worker;
 
 pub use actor::MemoryActor;
+pub use entry::Entry;
 pub use memory::{Memory, Warn};
-pub use records::Records;
+pub use near::Near;
+pub use records::{Edit, Records};
+pub use view::{GroupKey, GroupSummary};

@@ -14,6 +14,7 @@ use artoo_protocol::ports::{Clock, MemoryError, MemoryService};
 use artoo_protocol::{DecayPerDay, MegramId, Timestamp, Unit01, Valence};
 use async_trait::async_trait;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,11 +23,18 @@ use tokio::sync::oneshot;
 /// The name of the store's folder within the data folder.
 pub const STORE_FOLDER: &str = "memory.leveldb";
 
+/// The policy for writes that come faster than they can be stored, or while the store refuses them: they are kept in memory, all of
+/// them, and each time so many more wait the owner is told. Nothing is dropped, nobody waits.
+pub const REPORT_AT: usize = 100_000;
+
 /// Told what a person should know: damage, refused memories, a disk that is full.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The memory of an installation. Dropping it closes it.
 pub struct Memory {
+    records: Arc<Records>,
+    /// How many writes were accepted and are not in the store yet.
+    waiting: Arc<AtomicUsize>,
     /// `None` once closed. Senders are only used under the lock, so that nothing can be queued behind the close.
     requests: Mutex<Option<Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -53,14 +61,17 @@ impl Memory {
     /// # Errors
     /// When the store is of another version, or cannot be read.
     pub fn start(kv: Arc<dyn Kv>, clock: Arc<dyn Clock>, warn: Warn) -> Result<Self, RecordsError> {
-        let records = Records::open(kv)?;
+        let records = Arc::new(Records::open(kv)?);
+        let waiting = Arc::new(AtomicUsize::new(0));
         let (requests, inbox) = channel();
-        let mut worker = Worker::new(records, clock, warn.clone());
+        let mut worker = Worker::new(records.clone(), clock, warn.clone(), waiting.clone());
         let thread = thread::Builder::new()
             .name("artoo-memory".to_owned())
             .spawn(move || worker.serve(&inbox))
             .map_err(|error| KvError::Io(format!("cannot start a thread: {error}")))?;
         Ok(Self {
+            records,
+            waiting,
             requests: Mutex::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
             warn,
@@ -87,12 +98,26 @@ impl Memory {
         }
     }
 
+    /// The records behind this memory, for who works through them at leisure on a thread of its own: the Dreamer. After
+    /// [`MemoryService::close`] they answer [`KvError::Closed`].
+    pub fn records(&self) -> Arc<Records> {
+        self.records.clone()
+    }
+
     /// Removes a memory for good; answers whether there was one. Only the operator forgets.
     ///
     /// # Errors
     /// [`MemoryError`] when the store cannot be written.
     pub async fn forget(&self, id: &MegramId) -> Result<bool, MemoryError> {
         self.ask(|reply| Request::Forget { id: id.clone(), reply }).await
+    }
+
+    /// Counts a write before it is queued; says so when very many wait.
+    fn expect_one(&self) {
+        let waiting = self.waiting.fetch_add(1, Ordering::AcqRel) + 1;
+        if waiting.is_multiple_of(REPORT_AT) {
+            (self.warn)(&format!("{waiting} memories wait to be written"));
+        }
     }
 
     fn send(&self, request: Request) -> bool {
@@ -106,6 +131,10 @@ impl Memory {
             return Err(closed());
         }
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    fn is_open(&self) -> bool {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     fn take_requests(&self) -> Option<Sender<Request>> {
@@ -123,7 +152,9 @@ impl Memory {
 #[async_trait]
 impl MemoryService for Memory {
     fn write(&self, megram: Megram) {
+        self.expect_one();
         if !self.send(Request::Write(Box::new(megram))) {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
             (self.warn)("a memory was refused: the memory is closed");
         }
     }
@@ -137,6 +168,13 @@ impl MemoryService for Memory {
     }
 
     async fn query_mk(&self, space: &str, entity: &str, now: Timestamp) -> Result<Potentials, MemoryError> {
+        // With nothing on its way to the store, sums that are kept in memory are the truth, and no thread need be asked.
+        if self.waiting.load(Ordering::Acquire) == 0
+            && let Some(potentials) = self.records.potentials_in_memory(space, entity, now)
+            && self.is_open()
+        {
+            return Ok(potentials);
+        }
         self.ask(|reply| Request::Potentials {
             group: group(space, entity),
             now,
@@ -175,11 +213,13 @@ impl MemoryService for Memory {
     }
 
     fn record_negative_feedback(&self, rule: &MegramId, content: &str, now: Timestamp) {
+        self.expect_one();
         if !self.send(Request::Feedback {
             rule: rule.clone(),
             content: content.to_owned(),
             now,
         }) {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
             (self.warn)("a feedback was refused: the memory is closed");
         }
     }

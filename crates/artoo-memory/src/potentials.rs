@@ -3,7 +3,7 @@
 //! Owns: the two sums and their thresholds. Must not know: the store, the clock.
 
 use artoo_protocol::message::{Megram, MemoryAction, Potentials};
-use artoo_protocol::{Finite, MegramId, Timestamp};
+use artoo_protocol::{DecayPerDay, Finite, MegramId, Timestamp, Unit01};
 use std::collections::HashSet;
 
 /// Below this attention there is too little history to guide a plan.
@@ -44,8 +44,13 @@ pub fn potentials<'a>(megrams: impl IntoIterator<Item = &'a Megram>, now: Timest
 
 /// What one memory adds to the attention of its group at `now`, from 0 to 1. A memory from the future has not faded.
 pub fn contribution(megram: &Megram, now: Timestamp) -> f64 {
-    let days = now.since(megram.created_at).0 as f64 / MILLIS_PER_DAY;
-    megram.f.get().abs() * (-megram.k.get() * days).exp()
+    energy(megram.f, megram.k, megram.created_at, now)
+}
+
+/// As [`contribution`], from the numbers alone.
+pub fn energy(f: Unit01, k: DecayPerDay, created_at: Timestamp, now: Timestamp) -> f64 {
+    let days = now.since(created_at).0 as f64 / MILLIS_PER_DAY;
+    f.get() * (-k.get() * days).exp()
 }
 
 /// What a plan should do about a group.
@@ -82,7 +87,7 @@ fn finite(value: f64) -> Finite {
 mod tests {
     use super::*;
     use crate::testing::{at, megram};
-    use artoo_protocol::{DecayPerDay, Millis};
+    use artoo_protocol::Millis;
     use proptest::prelude::*;
 
     fn close(left: Finite, right: f64) -> bool {

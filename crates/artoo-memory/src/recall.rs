@@ -3,14 +3,14 @@
 //! Owns: what is read for a plan, its order and its limits. Must not know: threads, prompts.
 
 use crate::kv::KvError;
-use crate::potentials::{Later, living, potentials};
-use crate::records::{Records, same_words};
+use crate::records::{Records, same_words, tag};
+use crate::view::{GroupKey, tool_of};
 use artoo_protocol::Timestamp;
 use artoo_protocol::message::{
     Lesson, Level, Megram, MemoryAction, MemoryQuery, MemoryReply, SopRecord, TaggedPotentials,
 };
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Where the user's own wishes live.
 pub const PREFERENCE_SPACE: &str = "user:preference";
@@ -25,40 +25,88 @@ const RECENT_KEPT: usize = 5;
 const PREFERENCES_MAX: usize = 50;
 /// At most so many other rules enter a plan.
 const RULES_MAX: usize = 10;
+/// At most so many groups of other intents are read.
+const NEAREST_MAX: usize = 3;
+/// Intents that have less in common than this are others.
+const NEAREST_SCORE: f64 = 0.3;
+/// So many lessons of other intents are kept, where there are as many.
+const NEAREST_KEPT: usize = 3;
 /// Of the tools' groups, at most so many: those with the most attention.
 const TOOL_GROUPS_MAX: usize = 32;
+/// So many of each tool's groups are looked at: those that will count longest.
+const TOOL_GROUPS_READ: usize = 64;
 /// At most so many tools are looked up.
 const TOOLS_MAX: usize = 64;
 
 /// Answers a planner's question, and marks the rules that it gives out as recalled.
 pub fn recall(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<MemoryReply, KvError> {
-    let wishes = living(records.group(PREFERENCE_SPACE, LOCAL_ENTITY)?);
-    let intent = if (query.space.as_str(), query.entity.as_str()) == (PREFERENCE_SPACE, LOCAL_ENTITY) {
-        Vec::new()
-    } else {
-        living(records.group(&query.space, &query.entity)?)
-    };
-    let tools = tool_groups(records, &query.tools)?;
+    let wishes = GroupKey::new(PREFERENCE_SPACE, LOCAL_ENTITY);
+    let intent = GroupKey::new(&query.space, &query.entity);
+    let intent = (intent != wishes).then_some(intent);
+    let near: Vec<GroupKey> = records
+        .nearest(&query.intent, NEAREST_MAX + 1)?
+        .into_iter()
+        .filter(|near| near.score >= NEAREST_SCORE && Some(&near.key) != intent.as_ref())
+        .map(|near| near.key)
+        .take(NEAREST_MAX)
+        .collect();
+    let tools = tool_groups(records, &query.tools, now)?;
 
-    let mut sops = rules(&wishes, PREFERENCES_MAX);
-    let about_tools = tools.values().flatten();
-    sops.extend(rules(intent.iter().chain(about_tools), RULES_MAX));
+    let mut sops = rules(&newest(records, [&wishes], Level::C, PREFERENCES_MAX)?, PREFERENCES_MAX);
+    let with_rules = intent.iter().chain(tools.iter().map(|group| &group.key));
+    let mut others = rules(&newest(records, with_rules, Level::C, RULES_MAX)?, RULES_MAX);
+    let nearby = newest(records, &near, Level::C, RULES_MAX)?;
+    others.extend(rules(&nearby, RULES_MAX - others.len()));
+    sops.extend(others);
     // Being recalled only informs: a store that cannot be written can still be read.
     let _ = records.mark_recalled(sops.iter().map(|sop| &sop.id), now);
 
-    let below_rules = || intent.iter().chain(&wishes);
-    let mut recent = lessons(below_rules(), Level::M, LESSONS_MAX);
-    let mut knowledge = lessons(below_rules(), Level::K, LESSONS_MAX - recent.len().min(RECENT_KEPT));
+    let of_level = |level| -> Result<Vec<Lesson>, KvError> {
+        let own = lessons(
+            &newest(records, intent.iter().chain([&wishes]), level, LESSONS_MAX)?,
+            level,
+            LESSONS_MAX,
+        );
+        let others = lessons(&newest(records, &near, level, NEAREST_KEPT)?, level, NEAREST_KEPT);
+        Ok(with_nearest(own, others))
+    };
+    let (mut recent, mut knowledge) = (of_level(Level::M)?, of_level(Level::K)?);
+    knowledge.truncate(LESSONS_MAX - recent.len().min(RECENT_KEPT));
     recent.truncate(LESSONS_MAX - knowledge.len());
     drop_contradicted(&mut knowledge, &mut recent);
 
     let mut reply = MemoryReply::empty(query.task_id.clone(), query.query);
-    reply.potentials = tagged(&wishes, now).into_iter().chain(tagged(&intent, now)).collect();
-    reply.potentials.extend(strongest(
-        tools.values().filter_map(|group| tagged(group, now)).collect(),
-    ));
+    for group in [Some(&wishes), intent.as_ref()].into_iter().flatten() {
+        reply.potentials.extend(tagged(records, group, now)?);
+    }
+    reply.potentials.extend(tools.into_iter().map(|group| group.potentials));
     (reply.sops, reply.knowledge, reply.recent) = (sops, knowledge, recent);
     Ok(reply)
+}
+
+/// The newest records of one level of each group, those without different words left out, at most `limit` of each.
+fn newest<'a>(
+    records: &Records,
+    groups: impl IntoIterator<Item = &'a GroupKey>,
+    level: Level,
+    limit: usize,
+) -> Result<Vec<Megram>, KvError> {
+    let mut ids = Vec::new();
+    for group in groups {
+        if records.has_level(group, level)? {
+            ids.extend(records.newest(group, level, limit)?);
+        }
+    }
+    records.get_many(&ids)
+}
+
+/// Lessons of this intent and of the nearest ones, newest first; those of this intent are not pushed out by the others.
+fn with_nearest(mut own: Vec<Lesson>, mut others: Vec<Lesson>) -> Vec<Lesson> {
+    others.retain(|other| !own.iter().any(|lesson| same_words(&lesson.content, &other.content)));
+    own.truncate(LESSONS_MAX - others.len());
+    own.extend(others);
+    own.sort_by_key(|lesson| Reverse((lesson.created_at, lesson.id.clone())));
+    own
 }
 
 /// The rules among the memories, newest first; of two that say the same, the newer.
@@ -120,41 +168,48 @@ fn drop_contradicted(knowledge: &mut Vec<Lesson>, recent: &mut Vec<Lesson>) {
     knowledge.retain(|known| !recent.iter().any(|lesson| same_words(&known.content, &lesson.content)));
 }
 
-/// The living memories about the tools, by space and entity.
-fn tool_groups(records: &Records, tools: &[String]) -> Result<BTreeMap<(String, String), Vec<Megram>>, KvError> {
-    let mut groups: BTreeMap<(String, String), Vec<Megram>> = BTreeMap::new();
-    let mut names: Vec<&String> = tools.iter().take(TOOLS_MAX).collect();
-    names.sort();
-    names.dedup();
-    for name in names {
-        for megram in records.space(&format!("tool:{name}"))? {
-            let group = groups.entry((megram.space.clone(), megram.entity.clone())).or_default();
-            // A qualified tool is found again under the tool that it qualifies.
-            if !group.iter().any(|there| there.id == megram.id) {
-                group.push(megram);
-            }
+/// A group of a tool that counts.
+struct ToolGroup {
+    key: GroupKey,
+    potentials: TaggedPotentials,
+}
+
+/// The groups of the tools that count, those with the most attention first.
+fn tool_groups(records: &Records, tools: &[String], now: Timestamp) -> Result<Vec<ToolGroup>, KvError> {
+    let spaces: BTreeSet<String> = tools
+        .iter()
+        .take(TOOLS_MAX)
+        .map(|name| tag(&format!("tool:{name}")))
+        .collect();
+    // What qualifies a tool is found again under the tool itself.
+    let is_asked = |space: &str| {
+        spaces.iter().any(|asked| {
+            space
+                .strip_prefix(asked.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        })
+    };
+    let names: BTreeSet<&str> = spaces.iter().filter_map(|space| tool_of(space)).collect();
+    let mut groups = Vec::new();
+    for key in records.counting(&names, TOOL_GROUPS_READ, now)? {
+        if is_asked(&key.space)
+            && let Some(potentials) = tagged(records, &key, now)?
+        {
+            groups.push(ToolGroup { key, potentials });
         }
     }
-    for group in groups.values_mut() {
-        *group = living(std::mem::take(group));
-    }
+    let attention = |group: &ToolGroup| group.potentials.potentials.attention.get();
+    groups.sort_by(|a, b| attention(b).total_cmp(&attention(a)).then_with(|| a.key.cmp(&b.key)));
+    groups.truncate(TOOL_GROUPS_MAX);
     Ok(groups)
 }
 
 /// The group's potentials, unless they are to be ignored.
-fn tagged(group: &[Megram], now: Timestamp) -> Option<TaggedPotentials> {
-    let first = group.first()?;
-    let potentials = potentials(group, now, Later::CountsAsNew);
-    (potentials.action != MemoryAction::Ignore).then(|| TaggedPotentials {
-        space: first.space.clone(),
-        entity: first.entity.clone(),
+fn tagged(records: &Records, group: &GroupKey, now: Timestamp) -> Result<Option<TaggedPotentials>, KvError> {
+    let potentials = records.potentials(&group.space, &group.entity, now)?;
+    Ok((potentials.action != MemoryAction::Ignore).then(|| TaggedPotentials {
+        space: group.space.clone(),
+        entity: group.entity.clone(),
         potentials,
-    })
-}
-
-fn strongest(mut groups: Vec<TaggedPotentials>) -> Vec<TaggedPotentials> {
-    let attention = |group: &TaggedPotentials| group.potentials.attention.get();
-    groups.sort_by(|a, b| attention(b).total_cmp(&attention(a)));
-    groups.truncate(TOOL_GROUPS_MAX);
-    groups
+    }))
 }

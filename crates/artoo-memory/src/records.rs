@@ -1,26 +1,30 @@
-//! Megrams in a key-value store: the record and its indices, written together, read together (design §15).
+//! Megrams in a key-value store: the record and all that is derived from it, written together, read together (design §15).
 //!
 //! Records are only ever appended. What is stored under an id stays; a level changes by a new record that supersedes
-//! the old one; only the time of the last recall is overwritten. The operator alone may remove.
+//! the old one; only the time of the last recall is overwritten. The Dreamer and the operator alone may remove.
 //!
-//! Owns: which keys a Megram has. Must not know: potentials, threads.
+//! Owns: opening, commits, records by id. Must not know: potentials' thresholds, threads.
 
-use crate::kv::{Batch, Kv, KvError};
+use crate::cache::Cache;
+use crate::commit::Txn;
+use crate::kv::{Batch, Kv, KvError, Pair, REPAIRED_KEY};
+use crate::near::Intents;
+use crate::sums::Sums;
+use crate::view::GroupKey;
 use crate::{codec, keys};
-use artoo_protocol::message::{Level, MacroState, Megram};
+use artoo_protocol::message::{Level, Megram};
 use artoo_protocol::{MegramId, Timestamp, text};
-use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use crate::commit::Edit;
 
 /// Longest content, in characters; longer ones keep head and tail.
 const CONTENT_MAX: usize = 4000;
 /// Longest space, entity and origin, in characters; longer ones are cut, here and in queries alike.
 const TAG_MAX: usize = 1000;
-/// Longest id, in bytes.
-const ID_MAX: usize = 200;
-/// How many records are read at once.
-const PAGE: usize = 256;
+/// How many keys are read at once.
+pub(crate) const PAGE: usize = 256;
 
 /// Why the records cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +43,7 @@ pub enum RecordsError {
     },
 }
 
-/// What became of a Megram.
+/// What became of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
     /// It is in the store now.
@@ -48,21 +52,22 @@ pub enum Stored {
     Known,
     /// It cannot be stored, for this reason.
     Refused(&'static str),
-}
-
-/// What [`Records::reindex`] found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reindexed {
-    /// Records that can be read.
-    pub records: usize,
-    /// Records whose checksum is wrong; they were removed.
-    pub damaged: usize,
+    /// It is no longer in the store.
+    Removed,
+    /// What was to be removed was not there.
+    Absent,
 }
 
 /// All Megrams of a store.
 pub struct Records {
     kv: Arc<dyn Kv>,
     damaged: AtomicU64,
+    /// Whether everything derived is there; otherwise records are read one by one.
+    is_derived: AtomicBool,
+    /// Held for the length of a commit. Whether some record refers to one that is not there.
+    writing: Mutex<bool>,
+    cache: Mutex<Cache>,
+    pub(crate) intents: Mutex<Option<Intents>>,
 }
 
 impl Records {
@@ -71,12 +76,13 @@ impl Records {
     /// # Errors
     /// [`RecordsError::Format`] for a store of another version, [`RecordsError::Store`] when it cannot be read.
     pub fn open(kv: Arc<dyn Kv>) -> Result<Self, RecordsError> {
-        let records = Self {
-            kv,
-            damaged: AtomicU64::new(0),
-        };
-        match records.kv.get(keys::FORMAT_KEY.as_bytes())? {
-            Some(found) if found == keys::FORMAT.as_bytes() => {}
+        let asked = [keys::FORMAT_KEY.as_bytes(), keys::DERIVED_KEY.as_bytes(), REPAIRED_KEY].map(<[u8]>::to_vec);
+        let mut found = kv.get_many(&asked)?.into_iter();
+        let mut next = || found.next().flatten();
+        let (format, derived, repaired) = (next(), next(), next());
+        let is_derived = match format {
+            Some(found) if found == keys::FORMAT.as_bytes() => derived.is_some() && repaired.is_none(),
+            Some(found) if found == keys::FORMAT_BEFORE.as_bytes() => false,
             Some(found) => {
                 return Err(RecordsError::Format {
                     found: text::one_line(&String::from_utf8_lossy(&found), 40),
@@ -85,14 +91,23 @@ impl Records {
             None => {
                 let mut batch = Batch::new();
                 batch.put(keys::FORMAT_KEY, keys::FORMAT);
-                match records.kv.apply(batch) {
+                batch.put(keys::DERIVED_KEY, keys::FORMAT);
+                match kv.apply(batch) {
                     // Someone only looks at a store that nothing was ever written to.
-                    Ok(()) | Err(KvError::ReadOnly) => {}
+                    Ok(()) | Err(KvError::ReadOnly) => repaired.is_none(),
                     Err(error) => return Err(error.into()),
                 }
             }
-        }
-        Ok(records)
+        };
+        let has_orphans = !kv.scan(keys::ORPHANS.as_bytes(), None, 1)?.is_empty();
+        Ok(Self {
+            kv,
+            damaged: AtomicU64::new(0),
+            is_derived: AtomicBool::new(is_derived),
+            writing: Mutex::new(has_orphans),
+            cache: Mutex::default(),
+            intents: Mutex::default(),
+        })
     }
 
     /// The store below.
@@ -100,181 +115,76 @@ impl Records {
         &self.kv
     }
 
-    /// Writes a Megram with its indices; durable after the store's next flush.
+    /// Carries out the edits, all or nothing, in their order; durable after the store's next flush. An edit that is refused
+    /// is left out. What was made after `now` is from the future.
     ///
     /// # Errors
     /// When the store cannot be read or written; then it is safe to try again.
-    pub fn store(&self, megram: &Megram) -> Result<Stored, KvError> {
-        if megram.level == Level::T {
-            return Ok(Stored::Refused("the laws live in the prompts, not in the store"));
+    pub fn commit(&self, edits: &[Edit], now: Timestamp) -> Result<Vec<Stored>, KvError> {
+        let mut has_orphans = lock(&self.writing);
+        if !self.is_derived() {
+            *has_orphans = self.derive(now)?.1;
         }
-        if megram.id.as_str().is_empty() || megram.id.as_str().len() > ID_MAX {
-            return Ok(Stored::Refused("no usable id"));
+        let mut txn = Txn::new(&*self.kv, now, *has_orphans);
+        txn.prefetch(edits, |group| lock(&self.cache).get(group).cloned())?;
+        let mut stored = Vec::with_capacity(edits.len());
+        for edit in edits {
+            stored.push(txn.edit(edit)?);
         }
-        let megram = bounded(megram);
-        if let Some(there) = self.get(&megram.id)? {
-            let same = Megram {
-                last_recalled_at: None,
-                ..there
-            } == Megram {
-                last_recalled_at: None,
-                ..megram
-            };
-            return Ok(if same {
-                Stored::Known
-            } else {
-                Stored::Refused("another memory has this id")
-            });
+        *has_orphans |= txn.has_orphans;
+        let (batch, groups) = txn.finish()?;
+        if batch.is_empty() {
+            return Ok(stored);
         }
-        if megram.state == MacroState::Remember && self.is_known(&megram)? {
-            return Ok(Stored::Known);
+        {
+            let mut cache = lock(&self.cache);
+            cache.change();
+            for (group, _) in &groups {
+                cache.forget(group);
+            }
         }
-        let Some(value) = codec::encode(&megram) else {
-            return Ok(Stored::Refused("it cannot be written as JSON"));
-        };
-        let mut batch = Batch::new();
-        batch.put(keys::record(&megram.id), value);
-        put_indices(&mut batch, &megram);
+        let words = self.changed_words(&batch);
         self.kv.apply(batch)?;
-        Ok(Stored::New)
+        let mut cache = lock(&self.cache);
+        cache.change();
+        for (group, sums) in groups {
+            if let Some(sums) = sums {
+                cache.put(group, sums);
+            }
+        }
+        drop(cache);
+        self.note_words(&words);
+        Ok(stored)
     }
 
-    /// Whether the user asked for the very same before.
-    fn is_known(&self, megram: &Megram) -> Result<bool, KvError> {
-        let group = self.group(&megram.space, &megram.entity)?;
-        Ok(crate::potentials::living(group).iter().any(|known| {
-            known.level == megram.level && same_words(&known.content, &megram.content) && known.sigma == megram.sigma
-        }))
+    /// Appends one record, whose moment is the present.
+    ///
+    /// # Errors
+    /// As of [`Records::commit`].
+    pub fn store(&self, megram: &Megram) -> Result<Stored, KvError> {
+        let stored = self.commit(&[Edit::Store(megram.clone())], megram.created_at)?;
+        Ok(stored.into_iter().next().unwrap_or(Stored::Absent))
+    }
+
+    /// Removes a record with all its keys (see [`Edit::Remove`]); answers whether there was one.
+    ///
+    /// # Errors
+    /// As of [`Records::commit`].
+    pub fn remove(&self, id: &MegramId, now: Timestamp) -> Result<bool, KvError> {
+        let stored = self.commit(&[Edit::Remove(id.clone())], now)?;
+        Ok(stored == [Stored::Removed])
     }
 
     /// One record.
     pub fn get(&self, id: &MegramId) -> Result<Option<Megram>, KvError> {
-        Ok(self.load(std::slice::from_ref(id))?.into_iter().next())
+        Ok(self.get_many(std::slice::from_ref(id))?.into_iter().next())
     }
 
-    /// All records of a group, by id.
-    pub fn group(&self, space: &str, entity: &str) -> Result<Vec<Megram>, KvError> {
-        self.indexed(&keys::group(&tag(space), &tag(entity)))
-    }
-
-    /// All records of a space, and of the spaces that qualify it (`tool:shell` also finds `tool:shell:curl`).
-    pub fn space(&self, space: &str) -> Result<Vec<Megram>, KvError> {
-        let space = tag(space);
-        let mut found = self.indexed(&keys::groups(&space))?;
-        found.extend(self.indexed(&format!("x|{}:", keys::escape(&space)))?);
-        Ok(found)
-    }
-
-    /// All records of a level, by id.
-    pub fn level(&self, level: Level) -> Result<Vec<Megram>, KvError> {
-        self.indexed(&keys::levels(level))
-    }
-
-    /// Every record, by id.
-    pub fn all(&self) -> Result<Vec<Megram>, KvError> {
-        self.indexed(keys::RECORDS)
-    }
-
-    /// Removes a record with all its keys; answers whether there was one. Only the operator forgets.
-    pub fn remove(&self, id: &MegramId) -> Result<bool, KvError> {
-        let Some(megram) = self.get(id)? else { return Ok(false) };
-        let mut batch = Batch::new();
-        batch.delete(keys::record(id));
-        batch.delete(keys::tag(&megram.space, &megram.entity, id));
-        batch.delete(keys::level(megram.level, id));
-        batch.delete(keys::recalled(id));
-        self.kv.apply(batch)?;
-        Ok(true)
-    }
-
-    /// Notes that these records were recalled.
-    pub fn mark_recalled<'a>(
-        &self,
-        ids: impl IntoIterator<Item = &'a MegramId>,
-        now: Timestamp,
-    ) -> Result<(), KvError> {
-        let mut batch = Batch::new();
-        for id in ids {
-            batch.put(keys::recalled(id), now.to_string());
+    /// The records that there are of these ids, in the order asked, each with the time of its last recall.
+    pub fn get_many(&self, ids: &[MegramId]) -> Result<Vec<Megram>, KvError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
         }
-        if batch.is_empty() { Ok(()) } else { self.kv.apply(batch) }
-    }
-
-    /// Makes the indices fit the records, after damage took some of either: adds what is missing, removes what leads
-    /// nowhere and what cannot be read.
-    pub fn reindex(&self) -> Result<Reindexed, KvError> {
-        let mut found = Reindexed::default();
-        let mut valid = HashSet::new();
-        self.each_page(keys::RECORDS, &mut |page| {
-            let mut batch = Batch::new();
-            for (key, value) in page {
-                if let Some(megram) = codec::decode(&value).filter(|megram| keys::record(&megram.id).as_bytes() == key)
-                {
-                    found.records += 1;
-                    put_indices(&mut batch, &megram);
-                    valid.extend([
-                        keys::tag(&megram.space, &megram.entity, &megram.id),
-                        keys::level(megram.level, &megram.id),
-                        keys::recalled(&megram.id),
-                    ]);
-                } else {
-                    found.damaged += 1;
-                    batch.delete(key);
-                }
-            }
-            self.kv.apply(batch)
-        })?;
-        for prefix in ["x|", "l|", "r|"] {
-            self.each_page(prefix, &mut |page| {
-                let mut batch = Batch::new();
-                for (key, _) in page {
-                    if std::str::from_utf8(&key).is_ok_and(|key| valid.contains(key)) {
-                        continue;
-                    }
-                    batch.delete(key);
-                }
-                self.kv.apply(batch)
-            })?;
-        }
-        Ok(found)
-    }
-
-    /// How many damaged records were met and passed over since the last call.
-    pub fn take_damaged(&self) -> u64 {
-        self.damaged.swap(0, Ordering::Relaxed)
-    }
-
-    fn indexed(&self, prefix: &str) -> Result<Vec<Megram>, KvError> {
-        let mut found = Vec::new();
-        self.each_page(prefix, &mut |page| {
-            let ids: Vec<MegramId> = page.iter().filter_map(|(key, _)| keys::id_of(key)).collect();
-            found.extend(self.load(&ids)?);
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    fn each_page(
-        &self,
-        prefix: &str,
-        on_page: &mut dyn FnMut(Vec<crate::kv::Pair>) -> Result<(), KvError>,
-    ) -> Result<(), KvError> {
-        let mut after: Option<Vec<u8>> = None;
-        loop {
-            let page = self.kv.scan(prefix.as_bytes(), after.as_deref(), PAGE)?;
-            let is_last = page.len() < PAGE;
-            after = page.last().map(|(key, _)| key.clone());
-            if !page.is_empty() {
-                on_page(page)?;
-            }
-            if is_last {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The records that there are of these ids, each with the time of its last recall.
-    fn load(&self, ids: &[MegramId]) -> Result<Vec<Megram>, KvError> {
         let wanted: Vec<Vec<u8>> = ids
             .iter()
             .flat_map(|id| [keys::record(id).into_bytes(), keys::recalled(id).into_bytes()])
@@ -295,14 +205,117 @@ impl Records {
         }
         Ok(megrams)
     }
+
+    /// All records of a group, by id, also those that no longer count.
+    pub fn group(&self, space: &str, entity: &str) -> Result<Vec<Megram>, KvError> {
+        self.indexed(&keys::group(&tag(space), &tag(entity)))
+    }
+
+    /// All records of a level, by id.
+    pub fn level(&self, level: Level) -> Result<Vec<Megram>, KvError> {
+        self.indexed(&keys::levels(level))
+    }
+
+    /// Every record, by id.
+    pub fn all(&self) -> Result<Vec<Megram>, KvError> {
+        self.indexed(keys::RECORDS)
+    }
+
+    /// Every record in the order of ids, at most `limit`, beginning after `after`.
+    pub fn page(&self, after: Option<&MegramId>, limit: usize) -> Result<Vec<Megram>, KvError> {
+        let after = after.map(|id| keys::record(id).into_bytes());
+        let pairs = self.kv.scan(keys::RECORDS.as_bytes(), after.as_deref(), limit)?;
+        let ids: Vec<MegramId> = pairs.iter().filter_map(|(key, _)| keys::id_of(key)).collect();
+        self.get_many(&ids)
+    }
+
+    /// Notes that these records were recalled.
+    pub fn mark_recalled<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a MegramId>,
+        now: Timestamp,
+    ) -> Result<(), KvError> {
+        let mut batch = Batch::new();
+        for id in ids {
+            batch.put(keys::recalled(id), now.to_string());
+        }
+        if batch.is_empty() { Ok(()) } else { self.kv.apply(batch) }
+    }
+
+    /// How many damaged records were met and passed over since the last call.
+    pub fn take_damaged(&self) -> u64 {
+        self.damaged.swap(0, Ordering::Relaxed)
+    }
+
+    /// Whether everything derived is there. It is not in a store of the version before, nor after a repair that was cut short.
+    pub fn is_derived(&self) -> bool {
+        self.is_derived.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_derived(&self, is_derived: bool) {
+        self.is_derived.store(is_derived, Ordering::Release);
+        lock(&self.cache).clear();
+        *lock(&self.intents) = None;
+    }
+
+    /// Keeps others from committing.
+    pub(crate) fn stop_writing(&self) -> MutexGuard<'_, bool> {
+        lock(&self.writing)
+    }
+
+    pub(crate) fn cached(&self, group: &GroupKey) -> Option<Sums> {
+        lock(&self.cache).get(group).cloned()
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        lock(&self.cache).version()
+    }
+
+    /// Keeps what was read when the store had this version, unless it was changed since.
+    pub(crate) fn keep(&self, group: &GroupKey, sums: Sums, version: u64) {
+        let mut cache = lock(&self.cache);
+        if cache.version() == version {
+            cache.put(group.clone(), sums);
+        }
+    }
+
+    fn indexed(&self, prefix: &str) -> Result<Vec<Megram>, KvError> {
+        let mut found = Vec::new();
+        self.each_page(prefix, &mut |page| {
+            let ids: Vec<MegramId> = page.iter().filter_map(|(key, _)| keys::id_of(key)).collect();
+            found.extend(self.get_many(&ids)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    pub(crate) fn each_page(
+        &self,
+        prefix: &str,
+        on_page: &mut dyn FnMut(Vec<Pair>) -> Result<(), KvError>,
+    ) -> Result<(), KvError> {
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page = self.kv.scan(prefix.as_bytes(), after.as_deref(), PAGE)?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(|(key, _)| key.clone());
+            if !page.is_empty() {
+                on_page(page)?;
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
 }
 
-fn put_indices(batch: &mut Batch, megram: &Megram) {
-    batch.put(keys::tag(&megram.space, &megram.entity, &megram.id), "");
-    batch.put(keys::level(megram.level, &megram.id), "");
+/// A panic elsewhere cannot leave what is behind these locks half changed in a way that matters.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn bounded(megram: &Megram) -> Megram {
+/// The record as it is stored: its texts cut to their bounds.
+pub(crate) fn bounded(megram: &Megram) -> Megram {
     Megram {
         space: tag(&megram.space),
         entity: tag(&megram.entity),
@@ -312,7 +325,7 @@ fn bounded(megram: &Megram) -> Megram {
     }
 }
 
-fn tag(text: &str) -> String {
+pub(crate) fn tag(text: &str) -> String {
     text::first_n(text, TAG_MAX)
 }
 

@@ -2,16 +2,17 @@
 //!
 //! Owns: the records, the backlog of writes that the store refused. Must not know: who asks.
 
-use crate::kv::KvError;
+use crate::kv::{KvError, REPAIRED_KEY};
 use crate::memory::Warn;
-use crate::potentials::{Later, living, potentials};
 use crate::recall;
-use crate::records::{Records, Stored};
+use crate::records::{Edit, Records, Stored};
+use crate::view::GroupKey;
 use artoo_protocol::message::{Lesson, Level, MacroState, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
 use artoo_protocol::ports::{Clock, MemoryError};
-use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence, text};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -66,29 +67,35 @@ pub(crate) enum Request {
 
 /// The thread's own state.
 pub(crate) struct Worker {
-    records: Records,
+    records: Arc<Records>,
+    /// How many writes the handle has accepted that are not in the store yet.
+    waiting: Arc<AtomicUsize>,
     clock: Arc<dyn Clock>,
     warn: Warn,
     /// Accepted, not yet stored.
-    backlog: VecDeque<Megram>,
+    backlog: VecDeque<Edit>,
     /// Whether something was stored since the last sync.
     is_dirty: bool,
     /// What was last warned of, so that a full disk is not told a hundred times.
     last_failure: Option<KvError>,
+    /// Whether this is a look at a store that cannot be changed.
+    cannot_repair: bool,
     /// Counts feedbacks, to tell their ids apart.
     feedbacks: u64,
 }
 
 impl Worker {
     /// With nothing queued.
-    pub(crate) fn new(records: Records, clock: Arc<dyn Clock>, warn: Warn) -> Self {
+    pub(crate) fn new(records: Arc<Records>, clock: Arc<dyn Clock>, warn: Warn, waiting: Arc<AtomicUsize>) -> Self {
         Self {
             records,
+            waiting,
             clock,
             warn,
             backlog: VecDeque::new(),
             is_dirty: false,
             last_failure: None,
+            cannot_repair: false,
             feedbacks: 0,
         }
     }
@@ -126,7 +133,7 @@ impl Worker {
 
     fn carry_out(&mut self, request: Request) {
         if let Request::Write(megram) = request {
-            self.backlog.push_back(*megram);
+            self.backlog.push_back(Edit::Store(*megram));
             return;
         }
         // A reader sees every write before it. Where the store refuses writes, reading may still work.
@@ -141,19 +148,17 @@ impl Worker {
                 group: (space, entity),
                 now,
                 reply,
-            } => {
-                let group = self.records.group(&space, &entity).map(living);
-                answer(reply, group.map(|group| potentials(&group, now, Later::CountsAsNew)));
-            }
+            } => answer(reply, self.records.potentials(&space, &entity, now)),
             Request::Lessons {
-                group: (space, entity),
+                group,
                 level,
                 limit,
                 reply,
-            } => {
-                let group = self.records.group(&space, &entity).map(living);
-                answer(reply, group.map(|group| recall::lessons(&group, level, limit)));
-            }
+            } => answer(
+                reply,
+                self.newest(&group, level, limit)
+                    .map(|found| recall::lessons(&found, level, limit)),
+            ),
             Request::Recall { query, now, reply } => {
                 self.is_dirty = true;
                 answer(reply, recall::recall(&self.records, &query, now));
@@ -163,7 +168,7 @@ impl Worker {
                 answer(
                     reply,
                     self.records
-                        .remove(&id)
+                        .remove(&id, self.clock.now())
                         .and_then(|was_there| self.sync().map(|()| was_there)),
                 );
             }
@@ -174,8 +179,13 @@ impl Worker {
         }
     }
 
-    fn rules(&mut self, (space, entity): &Group) -> Result<Vec<SopRecord>, KvError> {
-        let rules = recall::rules(&living(self.records.group(space, entity)?), usize::MAX);
+    fn newest(&self, (space, entity): &Group, level: Level, limit: usize) -> Result<Vec<Megram>, KvError> {
+        self.records
+            .get_many(&self.records.newest(&GroupKey::new(space, entity), level, limit)?)
+    }
+
+    fn rules(&mut self, group: &Group) -> Result<Vec<SopRecord>, KvError> {
+        let rules = recall::rules(&self.newest(group, Level::C, usize::MAX)?, usize::MAX);
         self.is_dirty = true;
         let _ = self
             .records
@@ -188,12 +198,18 @@ impl Worker {
     fn feedback(&mut self, rule: &MegramId, content: &str, now: Timestamp) {
         let rule = match self.records.get(rule) {
             Ok(Some(rule)) => rule,
-            Ok(None) => return (self.warn)(&format!("feedback on a rule that memory does not have: {rule}")),
-            Err(error) => return self.tell_failure(error),
+            Ok(None) => {
+                self.waiting.fetch_sub(1, Ordering::AcqRel);
+                return (self.warn)(&format!("feedback on a rule that memory does not have: {rule}"));
+            }
+            Err(error) => {
+                self.waiting.fetch_sub(1, Ordering::AcqRel);
+                return self.tell_failure(error);
+            }
         };
         self.feedbacks += 1;
         let sign = if rule.sigma.get() < 0.0 { 1.0 } else { -1.0 };
-        self.backlog.push_back(Megram {
+        self.backlog.push_back(Edit::Store(Megram {
             id: MegramId::derive(now, &TaskId::new(rule.id.as_str()), self.feedbacks),
             level: Level::M,
             created_at: now,
@@ -208,16 +224,21 @@ impl Worker {
             origin: Some(format!("feedback on {}", rule.id)),
             space: rule.space,
             entity: rule.entity,
-        });
+        }));
     }
 
     /// Stores what is queued, in order; at the first failure the rest stays queued.
     fn store_backlog(&mut self) -> Result<(), KvError> {
-        while let Some(megram) = self.backlog.front() {
-            if let Stored::Refused(why) = self.records.store(megram)? {
-                (self.warn)(&format!("memory {} was refused: {why}", megram.id));
+        while !self.backlog.is_empty() {
+            let some = self.backlog.len().min(GROUP);
+            let edits = self.backlog.make_contiguous().get(..some).unwrap_or_default();
+            let stored = self.records.commit(edits, self.clock.now())?;
+            for (edit, stored) in self.backlog.drain(..some).zip(stored) {
+                if let (Edit::Store(megram), Stored::Refused(why)) = (edit, stored) {
+                    (self.warn)(&format!("memory {} was refused: {why}", megram.id));
+                }
             }
-            self.backlog.pop_front();
+            self.waiting.fetch_sub(some, Ordering::AcqRel);
             self.is_dirty = true;
         }
         Ok(())
@@ -252,6 +273,16 @@ impl Worker {
         }
     }
 
+    /// Whether an earlier process repaired the store and ended before it could make the indices fit; says so.
+    fn was_repaired(&self) -> bool {
+        let Ok(Some(reason)) = self.records.kv().get(REPAIRED_KEY) else {
+            return false;
+        };
+        let reason = text::one_line(&String::from_utf8_lossy(&reason), 200);
+        (self.warn)(&format!("the memory store was repaired at an earlier start ({reason})"));
+        true
+    }
+
     /// Says what happened to the store; after a repair the indices are made to fit what is left.
     fn tell_notices(&mut self) {
         let notices = self.records.kv().take_notices();
@@ -259,16 +290,21 @@ impl Worker {
             (self.warn)(&notice.to_string());
         }
         let damaged = self.records.take_damaged();
-        if notices.is_empty() && damaged == 0 {
+        if (notices.is_empty() && damaged == 0 && self.records.is_derived()) || self.cannot_repair {
             return;
         }
-        match self.records.reindex() {
+        let was_repaired = notices.is_empty() && self.was_repaired();
+        match self.records.repair(self.clock.now()) {
+            // Someone only looks; what is derived is made up from the records as they are read.
+            Err(KvError::ReadOnly) => self.cannot_repair = true,
             Ok(found) => {
                 self.is_dirty = true;
-                (self.warn)(&format!(
-                    "{} memories are left, {} could not be read",
-                    found.records, found.damaged
-                ));
+                if !notices.is_empty() || found.damaged > 0 || was_repaired {
+                    (self.warn)(&format!(
+                        "{} memories are left, {} could not be read",
+                        found.records, found.damaged
+                    ));
+                }
             }
             Err(error) => self.tell_failure(error),
         }

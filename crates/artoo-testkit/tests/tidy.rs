@@ -102,6 +102,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "async-trait",
             "crc32c",
+            "icu_segmenter",
             "rustix",
             "rusty-leveldb",
             "serde",

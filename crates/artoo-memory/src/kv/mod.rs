@@ -14,6 +14,10 @@ use std::path::PathBuf;
 /// One key with its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
+/// Set by a store that was repaired, to the notice about it in words; whoever made its content fit again removes the key. So
+/// a repair is followed up even when the process ended right after it.
+pub const REPAIRED_KEY: &[u8] = b"v|repaired";
+
 /// An ordered store of bytes.
 ///
 /// Every call is complete when it returns: a read sees every batch applied before it. What was applied survives
@@ -27,6 +31,14 @@ pub trait Kv: Send + Sync {
 
     /// At most `limit` pairs whose key starts with `prefix`, in key order, beginning after `after` where given.
     fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError>;
+
+    /// As many scans, in one go.
+    fn scan_many(&self, ranges: &[Range]) -> Result<Vec<Vec<Pair>>, KvError> {
+        ranges
+            .iter()
+            .map(|range| self.scan(&range.prefix, None, range.limit))
+            .collect()
+    }
 
     /// Applies the whole batch or nothing of it, in its order.
     fn apply(&self, batch: Batch) -> Result<(), KvError>;
@@ -43,6 +55,25 @@ pub trait Kv: Send + Sync {
     /// The value of one key.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
         Ok(self.get_many(&[key.to_vec()])?.into_iter().next().flatten())
+    }
+}
+
+/// The beginning of the keys with one prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Range {
+    /// What the keys start with.
+    pub prefix: Vec<u8>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Range {
+    /// The first `limit` keys with this prefix.
+    pub fn new(prefix: impl Into<Vec<u8>>, limit: usize) -> Self {
+        Self {
+            prefix: prefix.into(),
+            limit,
+        }
     }
 }
 

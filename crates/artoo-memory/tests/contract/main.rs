@@ -14,6 +14,7 @@ mod canaries;
 mod crash;
 mod kv;
 mod memory;
+mod records;
 
 use artoo_memory::kv::{Batch, LevelKv, LevelSettings};
 use std::path::Path;

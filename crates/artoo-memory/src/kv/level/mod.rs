@@ -15,7 +15,7 @@ mod table_scan;
 #[cfg(test)]
 mod tests;
 
-use super::{Batch, Kv, KvError, Notice, Pair};
+use super::{Batch, Kv, KvError, Notice, Pair, Range};
 use env::{Disk, RealDisk};
 use holder::Holder;
 use std::path::Path;
@@ -159,6 +159,13 @@ impl Kv for LevelKv {
         })
     }
 
+    fn scan_many(&self, ranges: &[Range]) -> Result<Vec<Vec<Pair>>, KvError> {
+        self.ask(|reply| Command::ScanMany {
+            ranges: ranges.to_vec(),
+            reply,
+        })
+    }
+
     fn apply(&self, batch: Batch) -> Result<(), KvError> {
         batch.check()?;
         match self.access {
@@ -207,6 +214,10 @@ enum Command {
         limit: usize,
         reply: Reply<Vec<Pair>>,
     },
+    ScanMany {
+        ranges: Vec<Range>,
+        reply: Reply<Vec<Vec<Pair>>>,
+    },
     Apply {
         batch: Batch,
         reply: Reply<()>,
@@ -250,7 +261,10 @@ fn carry_out(store: &mut Store, group: Vec<Command>) -> Option<Closed> {
             }
             Command::Flush { reply } => flushers.push(reply),
             Command::Close { reply } => closers.push(reply),
-            read @ (Command::Get { .. } | Command::Scan { .. } | Command::TakeNotices { .. }) => reads.push(read),
+            read @ (Command::Get { .. }
+            | Command::Scan { .. }
+            | Command::ScanMany { .. }
+            | Command::TakeNotices { .. }) => reads.push(read),
         }
     }
     if !batches.is_empty() {
@@ -283,6 +297,9 @@ fn answer(store: &mut Store, read: Command) {
             reply,
         } => {
             let _ = reply.send(store.scan(&prefix, after.as_deref(), limit));
+        }
+        Command::ScanMany { ranges, reply } => {
+            let _ = reply.send(store.scan_many(&ranges));
         }
         Command::TakeNotices { reply } => {
             let _ = reply.send(Ok(store.take_notices()));

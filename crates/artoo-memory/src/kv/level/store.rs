@@ -6,8 +6,10 @@
 use super::LevelSettings;
 use super::env::{CarefulEnv, Disk, Fault};
 use super::salvage::{Salvaged, find_damage, finish_interrupted_swap, rebuilt_path, swap};
-use crate::kv::{Batch, Change, KvError, Notice, Pair};
-use rusty_leveldb::{CompressorId, DB, LdbIterator, Options, Status, StatusCode, WriteBatch, compressor, infolog};
+use crate::kv::{Batch, Change, KvError, Notice, Pair, REPAIRED_KEY, Range};
+use rusty_leveldb::{
+    CompressorId, DB, DBIterator, LdbIterator, Options, Status, StatusCode, WriteBatch, compressor, infolog,
+};
 use std::cell::RefCell;
 use std::fs;
 use std::io;
@@ -82,21 +84,14 @@ impl Store {
     }
 
     pub(super) fn scan(&mut self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError> {
-        let after = after.filter(|after| *after >= prefix);
+        self.with_db(|db| Ok(scan_with(&mut db.new_iter()?, prefix, after, limit)))
+    }
+
+    pub(super) fn scan_many(&mut self, ranges: &[Range]) -> Result<Vec<Vec<Pair>>, KvError> {
         self.with_db(|db| {
             let mut iterator = db.new_iter()?;
-            iterator.seek(after.unwrap_or(prefix));
-            let mut pairs = Vec::new();
-            while pairs.len() < limit
-                && let Some((key, value)) = iterator.current()
-                && key.starts_with(prefix)
-            {
-                if after != Some(&*key) {
-                    pairs.push((key.to_vec(), value.to_vec()));
-                }
-                iterator.advance();
-            }
-            Ok(pairs)
+            let scan = |range: &Range| scan_with(&mut iterator, &range.prefix, None, range.limit);
+            Ok(ranges.iter().map(scan).collect())
         })
     }
 
@@ -203,11 +198,30 @@ impl Store {
         for batch in salvaged.batches() {
             write_all(&mut open, &[batch])?;
         }
+        let mut mark = Batch::new();
+        mark.put(REPAIRED_KEY, reason.as_str());
+        write_all(&mut open, &[mark])?;
         drop(open);
         self.notices
             .push(io_error(swap(&self.folder, &self.stamp, reason, &salvaged))?);
         open_db(&self.folder, self.settings, &self.disk)
     }
+}
+
+fn scan_with(iterator: &mut DBIterator, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Vec<Pair> {
+    let after = after.filter(|after| *after >= prefix);
+    iterator.seek(after.unwrap_or(prefix));
+    let mut pairs = Vec::new();
+    while pairs.len() < limit
+        && let Some((key, value)) = iterator.current()
+        && key.starts_with(prefix)
+    {
+        if after != Some(&*key) {
+            pairs.push((key.to_vec(), value.to_vec()));
+        }
+        iterator.advance();
+    }
+    pairs
 }
 
 enum Attempt<T> {

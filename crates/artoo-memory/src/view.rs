@@ -1,0 +1,306 @@
+//! The store as groups with sums, and groups as entries: what is read for potentials, for a plan, and by the Dreamer (design §15).
+//!
+//! Owns: reading what is derived. Must not know: how it is written, threads.
+
+use crate::commit::read_aside;
+use crate::entry::Entry;
+use crate::keys;
+use crate::kv::{KvError, Range};
+use crate::potentials::{Later, energy, living, potentials};
+use crate::records::{PAGE, Records, tag};
+use crate::sums::{Counts, Sums, quantised};
+use artoo_protocol::message::{Level, Megram, Potentials};
+use artoo_protocol::{MegramId, Timestamp};
+use std::collections::{BTreeSet, HashSet};
+
+/// A (space, entity) pair, as it stands in keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey {
+    /// What its memories are about.
+    pub space: String,
+    /// Where.
+    pub entity: String,
+}
+
+impl GroupKey {
+    /// Of these tags, cut as the store cuts them.
+    pub fn new(space: &str, entity: &str) -> Self {
+        Self {
+            space: tag(space),
+            entity: tag(entity),
+        }
+    }
+
+    /// The group that a stored record belongs to.
+    pub fn of(megram: &Megram) -> Self {
+        Self {
+            space: megram.space.clone(),
+            entity: megram.entity.clone(),
+        }
+    }
+
+    /// `tool:shell` for the groups of `tool:shell` and `tool:shell:curl`; `None` for those of no tool.
+    pub(crate) fn tool(&self) -> Option<&str> {
+        tool_of(&self.space)
+    }
+}
+
+/// The tool that a space belongs to, without what qualifies it.
+pub(crate) fn tool_of(space: &str) -> Option<&str> {
+    let name = space.strip_prefix("tool:")?;
+    let end = name.find(':').unwrap_or(name.len());
+    space.get(.."tool:".len() + end)
+}
+
+/// A group and what it adds up to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSummary {
+    /// Which.
+    pub key: GroupKey,
+    /// How many records count.
+    pub living: Counts,
+    /// Their potentials at the moment asked about.
+    pub potentials: Potentials,
+}
+
+impl Records {
+    /// The groups in the order of their keys, at most `limit`, beginning after `after`.
+    pub fn groups(&self, after: Option<&GroupKey>, limit: usize, now: Timestamp) -> Result<Vec<GroupSummary>, KvError> {
+        let after = after.map(|group| keys::sums(&group.space, &group.entity).into_bytes());
+        let pairs = self.kv().scan(keys::SUMS.as_bytes(), after.as_deref(), limit)?;
+        let mut groups = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            let Some([space, entity]) = keys::parts(&key).and_then(|parts| <[String; 2]>::try_from(parts).ok()) else {
+                continue;
+            };
+            let key = GroupKey { space, entity };
+            let (living, found) = if let Some(sums) = Sums::decode(&value) {
+                (sums.counts, Found::Sums(Box::new(sums)))
+            } else {
+                let mut counts = Counts::default();
+                self.each_entry(&key, &mut |entry| counts.add(entry.level))?;
+                (counts, Found::Lost)
+            };
+            groups.push(GroupSummary {
+                living,
+                potentials: self.potentials_of(&key, &found, now)?,
+                key,
+            });
+        }
+        Ok(groups)
+    }
+
+    /// The living entries of a group: rules, knowledge, raw events, each newest first; at most `limit`, beginning after `after`.
+    pub fn entries(&self, group: &GroupKey, after: Option<&Entry>, limit: usize) -> Result<Vec<Entry>, KvError> {
+        let after = after.map(|entry| entry.key(&group.space, &group.entity).into_bytes());
+        let prefix = keys::entries(&group.space, &group.entity);
+        let pairs = self.kv().scan(prefix.as_bytes(), after.as_deref(), limit)?;
+        Ok(pairs
+            .iter()
+            .filter_map(|(key, value)| Entry::read(key, value))
+            .collect())
+    }
+
+    /// The living entries of one level of a group, newest first, of the same moment by descending id; of those with the same words
+    /// the newest only; at most `limit`.
+    pub(crate) fn newest(&self, group: &GroupKey, level: Level, limit: usize) -> Result<Vec<MegramId>, KvError> {
+        if !self.is_derived() {
+            return self.newest_by_scan(group, level, limit);
+        }
+        let prefix = keys::entries_of(&group.space, &group.entity, level);
+        let mut kept: Vec<Entry> = Vec::new();
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page = self
+                .kv()
+                .scan(prefix.as_bytes(), after.as_deref(), limit.clamp(16, PAGE))?;
+            let is_last = page.len() < limit.clamp(16, PAGE);
+            let entries = page.iter().filter_map(|(key, value)| Entry::read(key, value));
+            let oldest = entries.clone().next_back().map(|entry| entry.created_at);
+            kept.extend(entries);
+            after = page.into_iter().next_back().map(|(key, _)| key);
+            kept.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+            let mut seen = HashSet::new();
+            kept.retain(|entry| seen.insert(entry.words));
+            // Entries of the very moment of the last one may still follow.
+            let is_settled = kept
+                .get(limit)
+                .is_some_and(|beyond| oldest.is_none_or(|oldest| beyond.created_at > oldest));
+            if is_last || is_settled || kept.len() > limit.saturating_add(PAGE) {
+                kept.truncate(limit);
+                return Ok(kept.into_iter().map(|entry| entry.id).collect());
+            }
+        }
+    }
+
+    fn newest_by_scan(&self, group: &GroupKey, level: Level, limit: usize) -> Result<Vec<MegramId>, KvError> {
+        let mut entries: Vec<Entry> = living(self.group(&group.space, &group.entity)?)
+            .iter()
+            .filter(|megram| megram.level == level)
+            .map(Entry::of)
+            .collect();
+        entries.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        let mut seen = HashSet::new();
+        entries.retain(|entry| seen.insert(entry.words));
+        Ok(entries.into_iter().take(limit).map(|entry| entry.id).collect())
+    }
+
+    /// Whether a group may have living records of a level.
+    pub(crate) fn has_level(&self, group: &GroupKey, level: Level) -> Result<bool, KvError> {
+        if !self.is_derived() {
+            return Ok(true);
+        }
+        Ok(match self.sums(group)? {
+            Found::Empty => false,
+            Found::Lost => true,
+            Found::Sums(sums) => match level {
+                Level::M => sums.counts.m > 0,
+                Level::K => sums.counts.k > 0,
+                Level::C => sums.counts.c > 0,
+                Level::T => false,
+            },
+        })
+    }
+
+    /// The groups of each tool that count at `now`, those first that will count longest; at most `limit` of each tool.
+    pub(crate) fn counting(
+        &self,
+        tools: &BTreeSet<&str>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<GroupKey>, KvError> {
+        if !self.is_derived() {
+            return self.groups_by_scan(tools);
+        }
+        let ranges: Vec<Range> = tools.iter().map(|tool| Range::new(keys::hots(tool), limit)).collect();
+        let mut groups = Vec::new();
+        for (key, _) in self.kv().scan_many(&ranges)?.into_iter().flatten() {
+            let Some([_, until, space, entity]) =
+                keys::parts(&key).and_then(|parts| <[String; 4]>::try_from(parts).ok())
+            else {
+                continue;
+            };
+            if keys::counted_down(&until).is_some_and(|until| until >= now.as_millis()) {
+                groups.push(GroupKey { space, entity });
+            }
+        }
+        Ok(groups)
+    }
+
+    fn groups_by_scan(&self, tools: &BTreeSet<&str>) -> Result<Vec<GroupKey>, KvError> {
+        let mut groups = BTreeSet::new();
+        for tool in tools {
+            for prefix in [keys::groups(tool), format!("x|{}:", keys::escape(tool))] {
+                self.each_page(&prefix, &mut |page| {
+                    for (key, _) in page {
+                        if let Some([space, entity, _]) =
+                            keys::parts(&key).and_then(|parts| <[String; 3]>::try_from(parts).ok())
+                        {
+                            groups.insert(GroupKey { space, entity });
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(groups.into_iter().collect())
+    }
+
+    /// The potentials of a group at `now`, from its sums: constant time, unless the clock was set back behind its newest record.
+    pub fn potentials(&self, space: &str, entity: &str, now: Timestamp) -> Result<Potentials, KvError> {
+        let group = GroupKey::new(space, entity);
+        if !self.is_derived() {
+            return Ok(potentials(&living(self.group(space, entity)?), now, Later::CountsAsNew));
+        }
+        self.potentials_of(&group, &self.sums(&group)?, now)
+    }
+
+    /// As [`Records::potentials`] where no store is needed for it.
+    pub(crate) fn potentials_in_memory(&self, space: &str, entity: &str, now: Timestamp) -> Option<Potentials> {
+        let sums = self
+            .cached(&GroupKey::new(space, entity))
+            .filter(|sums| sums.aside == 0)?;
+        let (attention, decision) = sums.at(now)?;
+        Some(quantised(attention, decision))
+    }
+
+    /// The potentials of a group as they were at a moment in the past, by a scan of its records: what came later was not known.
+    pub fn potentials_at(&self, space: &str, entity: &str, at: Timestamp) -> Result<Potentials, KvError> {
+        let mut known = self.group(space, entity)?;
+        known.retain(|megram| megram.created_at <= at);
+        Ok(potentials(&living(known), at, Later::LeftOut))
+    }
+
+    /// Who replaced this record, or was distilled from it; nobody, where it counts.
+    pub fn replaced_by(&self, id: &MegramId) -> Result<Vec<MegramId>, KvError> {
+        let mut by = Vec::new();
+        self.each_page(&keys::ended_by(id), &mut |page| {
+            by.extend(page.iter().filter_map(|(key, _)| keys::id_of(key)));
+            Ok(())
+        })?;
+        Ok(by)
+    }
+
+    fn potentials_of(&self, group: &GroupKey, found: &Found, now: Timestamp) -> Result<Potentials, KvError> {
+        let (mut attention, mut decision) = (0.0, 0.0);
+        let mut add = |entry: &Entry| {
+            let energy = energy(entry.f, entry.k, entry.created_at, now);
+            attention += energy;
+            decision += entry.sigma.get() * energy;
+        };
+        let mut summed = (0.0, 0.0);
+        match found {
+            Found::Empty => {}
+            Found::Lost => self.each_entry(group, &mut add)?,
+            Found::Sums(sums) => match sums.at(now) {
+                // The clock was set back behind the newest record.
+                None => self.each_entry(group, &mut add)?,
+                Some(potentials) => {
+                    summed = potentials;
+                    if sums.aside > 0 {
+                        self.each_page(&keys::asides(&group.space, &group.entity), &mut |page| {
+                            page.iter()
+                                .filter_map(|(_, value)| read_aside(value))
+                                .for_each(|entry| add(&entry));
+                            Ok(())
+                        })?;
+                    }
+                }
+            },
+        }
+        Ok(quantised(attention + summed.0, decision + summed.1))
+    }
+
+    /// The sums of a group: those kept in memory, else those of the store.
+    fn sums(&self, group: &GroupKey) -> Result<Found, KvError> {
+        if let Some(sums) = self.cached(group) {
+            return Ok(Found::Sums(Box::new(sums)));
+        }
+        let version = self.version();
+        let stored = self.kv().get(keys::sums(&group.space, &group.entity).as_bytes())?;
+        if let Some(sums) = stored.as_deref().and_then(Sums::decode) {
+            self.keep(group, sums.clone(), version);
+            return Ok(Found::Sums(Box::new(sums)));
+        }
+        let entries = keys::entries(&group.space, &group.entity);
+        let is_empty = stored.is_none() && self.kv().scan(entries.as_bytes(), None, 1)?.is_empty();
+        Ok(if is_empty { Found::Empty } else { Found::Lost })
+    }
+
+    fn each_entry(&self, group: &GroupKey, see: &mut dyn FnMut(&Entry)) -> Result<(), KvError> {
+        self.each_page(&keys::entries(&group.space, &group.entity), &mut |page| {
+            let entries = page.iter().filter_map(|(key, value)| Entry::read(key, value));
+            entries.for_each(|entry| see(&entry));
+            Ok(())
+        })
+    }
+}
+
+/// What is known of a group's sums.
+enum Found {
+    Sums(Box<Sums>),
+    /// The group has no entries.
+    Empty,
+    /// The group has entries and no readable sums; the next write to it makes them anew.
+    Lost,
+}
