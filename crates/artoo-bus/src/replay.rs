@@ -238,7 +238,15 @@ impl<A: Actor> Replay<A> {
         }
     }
 
-    fn finish(self) -> Recovered<A> {
+    fn finish(mut self) -> Recovered<A> {
+        // What was away is heard first: whatever waits behind it happens at a time that the task's clock must know of.
+        let messages = &self.messages;
+        self.waiting.sort_by_key(|waiting| match waiting {
+            Waiting::Message(seq) => !messages
+                .get(seq)
+                .is_some_and(|envelope| matches!(envelope.payload, Message::TaskResumed(_))),
+            Waiting::Answer(_) => true,
+        });
         let events = self
             .waiting
             .iter()
