@@ -88,14 +88,6 @@ pub enum Command {
     /// What ran
     #[command(subcommand)]
     Tasks(TasksCommand),
-    /// Finishes what was interrupted; nothing that is done is done again
-    Resume {
-        /// Its id, or the beginning or end of one; without it all are listed and the newest is taken
-        task: Option<String>,
-        /// Writes every message as a line of JSON; the last one is the FinalResult
-        #[arg(long)]
-        json: bool,
-    },
     /// Derives every decision of a task anew from its journal, offline; exit 1 where one differs
     Replay {
         /// Its id, or the beginning or end of one
@@ -113,6 +105,9 @@ pub enum Command {
     /// The controller on its own
     #[command(subcommand)]
     Ggs(GgsCommand),
+    /// What the executor may use
+    #[command(subcommand)]
+    Tools(ToolsCommand),
     /// Whether everything that artoo needs works on this machine
     Doctor {
         /// As JSON
@@ -215,6 +210,25 @@ pub enum GgsCommand {
         /// Its id, or the beginning or end of one
         task: String,
         /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `artoo tools …`
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// Their names, and what each is for
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// How they are described to the model, arguments included
+    Schema {
+        /// Only of this one
+        tool: Option<String>,
+        /// Accepted for clarity; the answer is JSON always
         #[arg(long)]
         json: bool,
     },

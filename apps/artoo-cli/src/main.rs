@@ -10,7 +10,6 @@ mod models;
 mod output;
 mod progress;
 mod repl;
-mod resume;
 mod roles;
 mod session;
 mod settings;
@@ -23,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use artoo_protocol::message::{Ending, FinalResult};
+use artoo_protocol::ports::Toolbox;
 use artoo_protocol::text::printable;
 
 use crate::args::{Cli, Command, Options};
@@ -81,10 +81,6 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Tasks(command)) => {
             commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
-        Some(Command::Resume { task, json }) => {
-            let show = if json { Show::Json } else { shown(&options) };
-            resume(&options, &env, task.as_deref(), show)
-        }
         Some(Command::Replay { task, json }) => {
             commands::replay::run(&settings::data_dir(&options, &env)?, &task, json).map(|()| 0)
         }
@@ -96,6 +92,10 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }),
         Some(Command::Audit(command)) => {
             commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
+        }
+        Some(Command::Tools(command)) => {
+            let settings = settings::load(&options, &env)?;
+            commands::tools::run(&command, &system::toolbox(&settings, &env).specs()).map(|()| 0)
         }
         Some(Command::Doctor { json }) => asynchronously(commands::doctor::run(&options, &env, json)),
     }
@@ -148,30 +148,7 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
         let system = System::start(&settings, env, show == Show::Nothing)?;
         let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
         let ended = session.run(text, &mut signals).await;
-        let _turns = session.close().await;
-        let result = ended?;
-        present(&settings, &result, show);
-        Ok(result.cause.exit_code())
-    })
-}
-
-/// Finishes what was interrupted.
-fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) -> Result<u8, Failure> {
-    let mut settings = settings::load(options, env)?;
-    let Some(task) = resume::choose(&settings.data_dir, task)? else {
-        output::note("artoo: no task was interrupted; there is nothing to go on with");
-        return Ok(0);
-    };
-    task.apply_to(&mut settings)?;
-    notices(&settings, show);
-    asynchronously(async {
-        let terminal = Arc::new(Terminal::detect());
-        let mut signals = Signals::listen()?;
-        let again = task.settle(&*terminal).await?;
-        let system = System::resume(&settings, env, show == Show::Nothing, &task, &again)?;
-        let mut session = Session::new(system, terminal, show)?;
-        let ended = session.take_up(&task, &mut signals).await;
-        let _turns = session.close().await;
+        session.close().await;
         let result = ended?;
         present(&settings, &result, show);
         Ok(result.cause.exit_code())

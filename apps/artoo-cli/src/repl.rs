@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use artoo_protocol::message::{Cause, Turn};
+use artoo_protocol::message::Cause;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::{Behavior, Config, DefaultEditor, Editor};
@@ -10,7 +10,6 @@ use rustyline::{Behavior, Config, DefaultEditor, Editor};
 use crate::args::{MemoryCommand, Options, TasksCommand};
 use crate::commands;
 use crate::failure::Failure;
-use crate::resume::{self, Interrupted};
 use crate::session::{Session, Show};
 use crate::settings::{self, Environment, Settings};
 use crate::signals::Signals;
@@ -20,7 +19,6 @@ use crate::{complain, notices, output, present};
 
 const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
 /tasks   what ran            /memory  what memory holds
-/resume  finish an interrupted task (the newest, or the one that is named)
 /audit   what the auditor saw   /model   which model answers
 /help    this                /quit    leave (or Ctrl+D, or Ctrl+C twice)
 Ctrl+C while a task runs stops the task only.";
@@ -33,72 +31,17 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     let settings = settings::load(options, env)?;
     notices(&settings, show);
     let mut signals = Signals::listen()?;
-    let terminal = Arc::new(Terminal::detect());
+    let system = System::start(&settings, env, false)?;
+    let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
     let screen = tcgetattr(std::io::stdin()).ok();
-    let mut history = Vec::new();
-    let mut greeted = false;
-    loop {
-        let system = System::start(&settings, env, false)?;
-        let mut session = Session::new(system, terminal.clone(), show)?.after(std::mem::take(&mut history));
-        if !std::mem::replace(&mut greeted, true) {
-            greet(&settings);
-        }
-        let left = converse(&settings, &mut session, &mut signals, show).await;
-        if let Some(screen) = &screen {
-            // A signal may have come while the line editor had the terminal in its own mode.
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, screen);
-        }
-        history = session.close().await;
-        let task = match left {
-            Ok(Left::ToResume(task)) => task,
-            Ok(Left::ForGood) => break Ok(0),
-            Err(failure) => break Err(failure),
-        };
-        // The roles of an interrupted task are built as they were then, so it gets a system of its own.
-        match take_up(&settings, env, show, *task, &terminal, &mut signals, &mut history).await {
-            Ok(()) => {}
-            Err(failure) => complain(&failure),
-        }
-    }
-}
-
-/// Who answers, and what was left unfinished.
-fn greet(settings: &Settings) {
     output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
-    for (_, summary) in resume::interrupted(&settings.data_dir)
-        .unwrap_or_default()
-        .iter()
-        .take(3)
-    {
-        output::note(&format!("interrupted: {} · /resume finishes it", resume::line(summary)));
+    let left = converse(&settings, &mut session, &mut signals, show).await;
+    if let Some(screen) = screen {
+        // A signal may have come while the line editor had the terminal in its own mode.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &screen);
     }
-}
-
-async fn take_up(
-    settings: &Settings,
-    env: &Environment,
-    show: Show,
-    task: Interrupted,
-    terminal: &Arc<Terminal>,
-    signals: &mut Signals,
-    history: &mut Vec<Turn>,
-) -> Result<(), Failure> {
-    let mut settings = settings.clone();
-    task.apply_to(&mut settings)?;
-    let again = task.settle(&**terminal).await?;
-    let system = System::resume(&settings, env, false, &task, &again)?;
-    let mut session = Session::new(system, terminal.clone(), show)?.after(std::mem::take(history));
-    signals.forget_interrupts();
-    let ended = session.take_up(&task, signals).await;
-    *history = session.close().await;
-    present(&settings, &ended?, show);
-    Ok(())
-}
-
-/// How a conversation was left.
-enum Left {
-    ForGood,
-    ToResume(Box<Interrupted>),
+    session.close().await;
+    left.map(|()| 0)
 }
 
 async fn converse(
@@ -106,7 +49,7 @@ async fn converse(
     session: &mut Session,
     signals: &mut Signals,
     show: Show,
-) -> Result<Left, Failure> {
+) -> Result<(), Failure> {
     let unreadable = |error: ReadlineError| Failure::failed(format!("the terminal cannot be read: {error}"));
     let history = settings.data_dir.join("history");
     // On the terminal itself, so that standard output holds results alone.
@@ -125,7 +68,7 @@ async fn converse(
             read = reading => read.map_err(|e| Failure::failed(e.to_string()))?,
             why = signals.leave() => {
                 output::note(&format!("\nartoo: {why}"));
-                return Ok(Left::ForGood);
+                return Ok(());
             }
         };
         editor = returned;
@@ -138,7 +81,7 @@ async fn converse(
             }
             Err(ReadlineError::Signal(Signal::Resize)) => continue,
             Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt) | ReadlineError::Eof) => {
-                return Ok(Left::ForGood);
+                return Ok(());
             }
             Err(error) => return Err(unreadable(error)),
         };
@@ -149,8 +92,8 @@ async fn converse(
         let _ = editor.add_history_entry(text.as_str());
         let _ = editor.save_history(&history);
         if text.trim_start().starts_with('/') {
-            if let Some(left) = command(text.trim(), settings, session).await {
-                return Ok(left);
+            if command(text.trim(), settings, session).await {
+                return Ok(());
             }
             continue;
         }
@@ -180,20 +123,11 @@ fn read(editor: &mut DefaultEditor) -> Result<String, ReadlineError> {
     Ok(block.trim_end().trim_end_matches("\"\"\"").trim().to_owned())
 }
 
-/// Runs a slash command; says how, when it means to leave.
-async fn command(text: &str, settings: &Settings, session: &mut Session) -> Option<Left> {
+/// Runs a slash command; `true` when it means to leave.
+async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool {
     let data = &settings.data_dir;
-    let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let done = match name {
-        "/quit" | "/exit" => return Some(Left::ForGood),
-        "/resume" => match resume::choose(data, Some(argument.trim()).filter(|named| !named.is_empty())) {
-            Ok(Some(task)) => return Some(Left::ToResume(Box::new(task))),
-            Ok(None) => {
-                output::note("no task was interrupted");
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        },
+    let done = match text {
+        "/quit" | "/exit" => return true,
         "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
         "/memory" => commands::memory::run(&MemoryCommand::Stats { json: false }, data).await,
         "/audit" => session
@@ -213,5 +147,5 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> Opti
     if let Err(failure) = done {
         complain(&failure);
     }
-    None
+    false
 }

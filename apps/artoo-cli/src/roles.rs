@@ -2,23 +2,18 @@
 //!
 //! Owns the way from these settings to the roles, for a new run, a replay and a resumed one alike. Decides nothing itself.
 
-use std::collections::BTreeSet;
-
-use artoo_bus::{Difference, Runtime, recover_role, replay_role};
+use artoo_bus::{Difference, Runtime, replay_role};
 use artoo_executor::Executor;
 use artoo_ggs::Controller;
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::Planner;
+use artoo_protocol::Actor;
 use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::message::FailureClass;
-use artoo_protocol::tool::{EffectClass, ToolOutput};
-use artoo_protocol::{Actor, Answer, CallId, Command, Event};
 use artoo_validators::{AgentValidator, MetaValidator};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::resume::Unfinished;
 
 /// Everything that the roles are built from; the first record of a journal holds it whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -96,63 +91,6 @@ impl RoleSettings {
         host.differences.sort_by_key(|difference| difference.n);
         Ok(host.differences)
     }
-
-    /// Puts roles on the bus that go on where a journal ends. Of the actions that cannot be taken back and whose result is
-    /// not known, those in `again` are done again; of the others the executor hears that nobody knows.
-    ///
-    /// # Errors
-    /// [`Failure`] when a role would decide differently now, or a prompt is broken.
-    pub fn resume(&self, runtime: Runtime, records: &[Record], again: &BTreeSet<CallId>) -> Result<Runtime, Failure> {
-        let mut host = Resuming {
-            runtime: Some(runtime),
-            records,
-            again,
-        };
-        self.each(&mut host)?;
-        host.runtime
-            .ok_or_else(|| Failure::failed("the roles could not be started"))
-    }
-
-    /// The actions that cannot be taken back, that were begun, and whose result a journal does not hold.
-    ///
-    /// # Errors
-    /// [`Failure`] when the executor would decide differently now.
-    pub fn unfinished(&self, records: &[Record]) -> Result<Vec<Unfinished>, Failure> {
-        let recovered = recover_role(Executor::new(self.executor.clone()), records).map_err(|e| changed(&e))?;
-        if recovered.aborted {
-            return Ok(Vec::new());
-        }
-        Ok(recovered.unanswered.iter().filter_map(lasting).collect())
-    }
-}
-
-/// The action, if it is one that cannot be taken back.
-fn lasting(command: &Command) -> Option<Unfinished> {
-    match command {
-        Command::RunTool {
-            call,
-            invocation,
-            permit,
-            ..
-        } if permit.effect > EffectClass::Create => Some(Unfinished {
-            call: *call,
-            invocation: invocation.clone(),
-            permit: *permit,
-        }),
-        Command::RunTool { .. }
-        | Command::Publish { .. }
-        | Command::CallModel { .. }
-        | Command::Assess { .. }
-        | Command::RunCheck { .. }
-        | Command::Recall { .. }
-        | Command::Cancel { .. }
-        | Command::Store { .. } => None,
-    }
-}
-
-fn changed(difference: &Difference) -> Failure {
-    Failure::failed(format!("the task cannot go on: {difference}"))
-        .hint("artoo replay shows the difference; the version of artoo that began the task can finish it")
 }
 
 trait Host {
@@ -179,44 +117,6 @@ impl Host for Replaying<'_> {
         Ok(())
     }
 }
-
-struct Resuming<'a> {
-    runtime: Option<Runtime>,
-    records: &'a [Record],
-    again: &'a BTreeSet<CallId>,
-}
-
-impl Host for Resuming<'_> {
-    fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure> {
-        let mut recovered = recover_role(actor, self.records).map_err(|e| changed(&e))?;
-        let task = recovered.task.clone();
-        let mut unknown = Vec::new();
-        recovered.unanswered.retain(|command| {
-            let left = lasting(command).filter(|action| !self.again.contains(&action.call));
-            unknown.extend(left.as_ref().map(|action| action.call));
-            left.is_none()
-        });
-        if let Some(task_id) = task {
-            recovered.events.extend(unknown.into_iter().map(|call| Event::Answer {
-                task_id: task_id.clone(),
-                call,
-                answer: Answer::Ran(ToolOutput {
-                    interrupted: true,
-                    error: Some(UNKNOWN.to_owned()),
-                    failure_class: Some(FailureClass::Environmental),
-                    ..ToolOutput::default()
-                }),
-            }));
-        }
-        let (actor, start) = recovered.into_start();
-        self.runtime = self.runtime.take().map(|runtime| runtime.resume(actor, start));
-        Ok(())
-    }
-}
-
-/// What the executor hears of an action that was cut off with the process.
-const UNKNOWN: &str =
-    "artoo was stopped while this ran; whether it took effect is not known. Look at the state before doing it again.";
 
 fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::failed(format!("a prompt is broken: {error}"))

@@ -18,7 +18,6 @@ use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::resume::Interrupted;
 use crate::signals::Signals;
 use crate::system::System;
 use crate::{output, progress};
@@ -83,8 +82,8 @@ impl Session {
     /// [`Failure`] for text that is no task; whatever happens to a task itself is a `FinalResult`.
     pub async fn run(&mut self, text: &str, signals: &mut Signals) -> Result<FinalResult, Failure> {
         check(text)?;
-        let task_id = TaskId::provisional(Uuid::now_v7());
-        let tap = self.system.hub().tap("display", TAP);
+        let mut task_id = TaskId::provisional(Uuid::now_v7());
+        let mut tap = self.system.hub().tap("display", TAP);
         let input = UserInput {
             task_id: task_id.clone(),
             text: text.to_owned(),
@@ -93,29 +92,7 @@ impl Session {
             scope: self.system.scope(),
         };
         self.say(&task_id, input)?;
-        self.follow(task_id, text, tap, VecDeque::new(), signals).await
-    }
-
-    /// Goes on with the task that the system was resumed with.
-    ///
-    /// # Errors
-    /// [`Failure`] when the system goes down meanwhile.
-    pub async fn take_up(&mut self, task: &Interrupted, signals: &mut Signals) -> Result<FinalResult, Failure> {
-        let tap = self.system.hub().tap("display", TAP);
-        let questions = task.open_questions().into();
-        self.follow(task.task_id().clone(), &task.input(), tap, questions, signals)
-            .await
-    }
-
-    /// Accompanies a task to its end: shows it, puts its questions, stops it on request.
-    async fn follow(
-        &mut self,
-        mut task_id: TaskId,
-        text: &str,
-        mut tap: Tap,
-        mut waiting: VecDeque<Message>,
-        signals: &mut Signals,
-    ) -> Result<FinalResult, Failure> {
+        let mut waiting: VecDeque<Message> = VecDeque::new();
         let mut asked: Option<Answer> = None;
         let mut aborted = false;
         let (ending, seq) = loop {
@@ -187,18 +164,10 @@ impl Session {
         report.ok_or_else(|| Failure::failed("the auditor does not answer"))
     }
 
-    /// Goes on from the turns of an earlier sitting.
-    #[must_use]
-    pub fn after(mut self, history: Vec<Turn>) -> Self {
-        self.history = history;
-        self
-    }
-
-    /// Takes the system down in order: nothing that was accepted is lost. Gives the turns of the conversation.
-    pub async fn close(self) -> Vec<Turn> {
+    /// Takes the system down in order: nothing that was accepted is lost.
+    pub async fn close(self) {
         drop(self.inbox);
         self.system.shutdown().await;
-        self.history
     }
 
     fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {

@@ -2,20 +2,18 @@
 //!
 //! Owns construction and shutdown. Decides nothing that a role decides.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use artoo_bus::journal::{Redactor, read};
+use artoo_bus::journal::Redactor;
 use artoo_bus::{
     Budget, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime, SystemClock,
 };
-use artoo_executor::{Grant, Places, ToolSettings, Tools};
-use artoo_protocol::journal::Entry;
-use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
+use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
+use artoo_protocol::ports::{CheckRunner, Clock, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_name;
 use artoo_protocol::tool::ToolSpec;
-use artoo_protocol::{Answer, CallId, LocalZone, Millis};
+use artoo_protocol::{LocalZone, Millis};
 use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
 use serde_json::json;
@@ -24,7 +22,6 @@ use crate::auditing::Auditing;
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
-use crate::resume::Interrupted;
 use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
 use crate::{models, output};
@@ -46,6 +43,7 @@ impl System {
     /// # Errors
     /// [`Failure`] (exit 2) when the data folder cannot be used or a setting makes no sense.
     pub fn start(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let grants = settings
             .allow
             .iter()
@@ -53,45 +51,40 @@ impl System {
             .collect::<Result<Vec<_>, _>>();
         let grants = grants
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
-        let surroundings = Surroundings::of(settings, env, quiet)?;
-        let roles = role_settings(settings, grants, surroundings.tools.specs());
-        let journal = surroundings.journal(settings, env, &roles)?;
-        surroundings.host(settings, env, journal, 1, |runtime| roles.spawn(runtime))
-    }
-
-    /// Starts everything where an interrupted task stopped; the actions in `again` are done again.
-    ///
-    /// # Errors
-    /// [`Failure`] when the data folder cannot be used or the task cannot go on.
-    pub fn resume(
-        settings: &Settings,
-        env: &Environment,
-        quiet: bool,
-        task: &Interrupted,
-        again: &BTreeSet<CallId>,
-    ) -> Result<Self, Failure> {
-        let surroundings = Surroundings::of(settings, env, quiet)?;
-        // Tasks that come later in the same process are journaled with these settings too, and run by these roles.
-        let journal = surroundings.journal(settings, env, &task.roles)?;
-        let records = journal
-            .resume(task.task_id())
-            .map_err(|e| Failure::failed(e.to_string()))?;
-        let first_seq = read::last_seq(&records) + 1;
-        surroundings.host(settings, env, journal, first_seq, |runtime| {
-            for record in &records {
-                if let Entry::Answered {
-                    answer: Answer::Model(Ok(reply)),
-                    ..
-                } = &record.entry
-                {
-                    // A limit that was reached then was told then; one that is reached now will be told by the next call.
-                    let _ = runtime
-                        .shell()
-                        .meter()
-                        .charge(task.task_id(), &reply.model, &reply.usage);
-                }
-            }
-            task.roles.resume(runtime, &records, again)
+        let model = models::build(settings, quiet)?;
+        let (tools, checks) = tools(settings, env);
+        let roles = role_settings(settings, grants, tools.specs());
+        let data = DataFolder::open(&settings.data_dir, clock.now())?;
+        let hub = Hub::new(
+            Arc::clone(&clock),
+            HubOptions {
+                journal: Some(journal(settings, env, &roles, &data, &clock)?),
+                observer: Arc::new(|notice: &Notice| {
+                    output::note(&format!("artoo: {notice}"));
+                }),
+                ..HubOptions::default()
+            },
+        );
+        let memory: Option<Arc<dyn MemoryService>> = (!settings.no_memory)
+            .then(|| Arc::new(LateMemory::open(data.path(), Arc::clone(&clock))) as Arc<dyn MemoryService>);
+        let auditing = Auditing::start(data.path(), &hub, redactor(settings, env))?;
+        let ports = Ports {
+            model: Some(model),
+            toolbox: Some(tools),
+            checks: Some(checks),
+            memory,
+        };
+        let runtime = roles.spawn(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
+        let scope = settings
+            .scope
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        Ok(Self {
+            runtime,
+            auditing,
+            scope,
+            _data: data,
         })
     }
 
@@ -121,87 +114,32 @@ impl System {
     }
 }
 
-/// What the roles act through, made before any of them.
-struct Surroundings {
-    clock: Arc<dyn Clock>,
-    model: Arc<dyn LanguageModel>,
-    tools: Arc<dyn Toolbox>,
-    checks: Arc<dyn CheckRunner>,
-    data: DataFolder,
+/// The tools that R3 is offered.
+pub fn toolbox(settings: &Settings, env: &Environment) -> Tools {
+    let places = Places {
+        home: home(env).unwrap_or_else(|| settings.cwd.clone()),
+        cwd: settings.cwd.clone(),
+        workspace: settings.workspace.clone(),
+    };
+    let environment: Vec<_> = std::env::vars_os().collect();
+    Tools::built_in(&ToolSettings {
+        places,
+        web: Some(WebSettings::from_environment(&environment)),
+        undo: Some(Arc::new(UndoStore::new(settings.data_dir.join("undo")))),
+        environment,
+        command_limit: std::time::Duration::from_secs(120),
+    })
 }
 
-impl Surroundings {
-    fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let model = models::build(settings, quiet)?;
-        let (tools, checks) = tools(settings, env);
-        let data = DataFolder::open(&settings.data_dir, clock.now())?;
-        Ok(Self {
-            clock,
-            model,
-            tools,
-            checks,
-            data,
-        })
-    }
-
-    fn journal(&self, settings: &Settings, env: &Environment, roles: &RoleSettings) -> Result<Journal, Failure> {
-        journal(settings, env, roles, &self.data, &self.clock)
-    }
-
-    /// Puts bus, memory and auditor around the roles.
-    fn host(
-        self,
-        settings: &Settings,
-        env: &Environment,
-        journal: Journal,
-        first_seq: u64,
-        roles: impl FnOnce(Runtime) -> Result<Runtime, Failure>,
-    ) -> Result<System, Failure> {
-        let observer = |notice: &Notice| output::note(&format!("artoo: {notice}"));
-        let options = HubOptions {
-            journal: Some(journal),
-            observer: Arc::new(observer),
-            first_seq,
-            ..HubOptions::default()
-        };
-        let hub = Hub::new(Arc::clone(&self.clock), options);
-        let memory: Option<Arc<dyn MemoryService>> = (!settings.no_memory)
-            .then(|| Arc::new(LateMemory::open(self.data.path(), Arc::clone(&self.clock))) as Arc<dyn MemoryService>);
-        let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env))?;
-        let ports = Ports {
-            model: Some(self.model),
-            toolbox: Some(self.tools),
-            checks: Some(self.checks),
-            memory,
-        };
-        let runtime = roles(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
-        let scope = settings.scope.iter().map(|path| path.to_string_lossy().into_owned());
-        Ok(System {
-            runtime,
-            auditing,
-            scope: scope.collect(),
-            _data: self.data,
-        })
-    }
+fn home(env: &Environment) -> Option<PathBuf> {
+    env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// The tools, and the checks that look at the same world.
 fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
-    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let places = Places {
-        home: home.clone().unwrap_or_else(|| settings.cwd.clone()),
-        cwd: settings.cwd.clone(),
-        workspace: settings.workspace.clone(),
-    };
-    let tool_settings = ToolSettings {
-        places,
-        environment: std::env::vars_os().collect(),
-        command_limit: std::time::Duration::from_secs(120),
-    };
-    let tools: Arc<dyn Toolbox> = Arc::new(Tools::built_in(&tool_settings));
-    let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home);
-    let mask = artoo_executor::Mask::of_environment(&tool_settings.environment);
+    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env));
+    let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home(env));
+    let mask = artoo_executor::Mask::of_environment(&std::env::vars_os().collect::<Vec<_>>());
     let mask = Arc::new(move |text: &str| mask.text(text));
     let checks = WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask);
     (tools, Arc::new(checks))

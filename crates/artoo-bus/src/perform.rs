@@ -116,6 +116,7 @@ impl Work {
                 programs: Vec::new(),
                 targets: Vec::new(),
                 invalid: Some(message.to_owned()),
+                fingerprint: 0,
             }),
             Self::Run(..) => Answer::Ran(ToolOutput {
                 error: Some(message.to_owned()),

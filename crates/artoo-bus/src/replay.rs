@@ -238,15 +238,7 @@ impl<A: Actor> Replay<A> {
         }
     }
 
-    fn finish(mut self) -> Recovered<A> {
-        // What was away is heard first: whatever waits behind it happens at a time that the task's clock must know of.
-        let messages = &self.messages;
-        self.waiting.sort_by_key(|waiting| match waiting {
-            Waiting::Message(seq) => !messages
-                .get(seq)
-                .is_some_and(|envelope| matches!(envelope.payload, Message::TaskResumed(_))),
-            Waiting::Answer(_) => true,
-        });
+    fn finish(self) -> Recovered<A> {
         let events = self
             .waiting
             .iter()

@@ -63,6 +63,8 @@ pub struct Pending {
     pub stage: Stage,
     /// Whether the model is told that it repeats itself.
     pub warned: bool,
+    /// How often it turned out, when it was about to run, to be no longer what was allowed.
+    pub stale: u32,
 }
 
 /// How far a call has come.

@@ -183,6 +183,7 @@ impl Task {
             asked,
             stage: Stage::New,
             warned: false,
+            stale: 0,
         }
     }
 }

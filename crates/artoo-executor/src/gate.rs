@@ -142,7 +142,11 @@ impl Answers {
 }
 
 fn key(tool: &str, assessment: &Assessment) -> String {
-    format!("{tool}\n{}\n{}", assessment.effect, assessment.action)
+    // The action may be shortened for the person; the fingerprint is of the whole of it.
+    format!(
+        "{tool}\n{}\n{}\n{}",
+        assessment.effect, assessment.fingerprint, assessment.action
+    )
 }
 
 /// Decides on a call. What must not be used is refused before anything else; a grant or a yes does not lift it.
@@ -162,6 +166,7 @@ pub fn decide(
         return Decision::Run(Permit {
             effect,
             confirmed: false,
+            seen: assessment.fingerprint,
         });
     }
     let key = key(tool, assessment);
@@ -172,6 +177,7 @@ pub fn decide(
         return Decision::Run(Permit {
             effect,
             confirmed: true,
+            seen: assessment.fingerprint,
         });
     }
     Decision::Ask
@@ -240,6 +246,7 @@ mod tests {
             programs: vec!["echo".into()],
             targets: vec!["echo x > /w/a".into(), "/w/a".into()],
             invalid: None,
+            fingerprint: 0,
         }
     }
 

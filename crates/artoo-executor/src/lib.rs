@@ -4,6 +4,7 @@
 //! tools behind the protocol's `Toolbox` port; [`Executor`] is the pure state machine that drives a model through the
 //! tool loop, with [`gate`] between every call and the world. Must not know criteria verdicts, plans, the loss or memory.
 
+mod anchored;
 pub mod attempt;
 pub mod capture;
 pub mod classify;
@@ -14,9 +15,11 @@ mod permission;
 pub mod spawn;
 mod tool_loop;
 pub mod tools;
+pub mod undo;
 
 pub use classify::{CommandClass, WrittenPath, classify};
 pub use conversation::system_prompt;
 pub use executor::{Executor, ExecutorEffect, Settings};
 pub use gate::{Grant, NotAGrant};
-pub use tools::{Mask, Places, ToolSettings, Tools};
+pub use tools::{AddressGuard, GoogleKeys, Lookup, Mask, Places, ToolSettings, Tools, WebSettings};
+pub use undo::UndoStore;

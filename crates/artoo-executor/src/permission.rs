@@ -78,6 +78,7 @@ impl Run<'_> {
         let permit = Permit {
             effect: assessment.effect,
             confirmed: true,
+            seen: assessment.fingerprint,
         };
         match answer.consent {
             Consent::Yes => self.run_tool(task, work, at, assessment, permit),

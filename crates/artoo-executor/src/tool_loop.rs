@@ -19,6 +19,8 @@ use crate::gate;
 
 /// The same call this often in a row ends the attempt; one time fewer warns.
 const REPEATS_TO_FAIL: u32 = 3;
+/// How often a call is looked at, and where needed asked about, again because the world changed before it ran.
+const MAX_STALE: u32 = 3;
 /// Longest text of a model kept in a result, in characters.
 const MAX_OUTPUT_CHARACTERS: usize = 60_000;
 
@@ -170,10 +172,17 @@ impl Run<'_> {
                 FailureClass::Logical,
             );
         }
-        let call = task.take_call();
-        let invocation = self.invocation(task, work, &asked);
         if let Some(pending) = work.pending(at) {
             pending.warned = times > 1;
+        }
+        self.find_out(task, work, at, &asked);
+    }
+
+    /// Finds out what a call would do: before it is judged, and once more when the world changed under a question.
+    fn find_out(&mut self, task: &mut Task, work: &mut Work, at: usize, asked: &ModelToolCall) {
+        let call = task.take_call();
+        let invocation = self.invocation(task, work, asked);
+        if let Some(pending) = work.pending(at) {
             pending.stage = Stage::Assessing { call };
         }
         self.effects.push(ExecutorEffect::Assess {
@@ -232,6 +241,12 @@ impl Run<'_> {
             return;
         };
         let (assessment, started_at) = (assessment.clone(), *started_at);
+        if output.stale && pending.stale < MAX_STALE {
+            pending.stale += 1;
+            let asked = pending.asked.clone();
+            self.find_out(task, work, at, &asked);
+            return;
+        }
         let mut result = conversation::result_text(&output, self.settings.shown_characters);
         if pending.warned {
             result.push_str(

@@ -90,6 +90,7 @@ fn assessment(effect: EffectClass, reach: Reach, action: &str) -> Assessment {
         programs: action.split_whitespace().take(1).map(str::to_owned).collect(),
         targets: vec![action.into()],
         invalid: None,
+        fingerprint: 0,
     }
 }
 
@@ -401,7 +402,8 @@ fn several_reads_of_one_answer_run_side_by_side() {
         permit,
         Permit {
             effect: EffectClass::Destroy,
-            confirmed: true
+            confirmed: true,
+            seen: 0,
         }
     );
     bench.answer(third, Answer::Ran(ToolOutput::default()));
@@ -501,7 +503,8 @@ fn what_is_not_free_is_asked_in_full_and_runs_only_after_a_yes() {
         bench.wanted_run().1,
         Permit {
             effect: EffectClass::Destroy,
-            confirmed: true
+            confirmed: true,
+            seen: 0,
         }
     );
 }

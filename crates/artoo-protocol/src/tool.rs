@@ -121,6 +121,10 @@ pub struct Assessment {
     /// Set when the call cannot be made at all (unknown tool, bad arguments): goes back to the model as the tool's error.
     #[serde(default)]
     pub invalid: Option<String>,
+    /// Digest of the action and of the state of the world that it rests on: equal only when the very same would be done to the very
+    /// same thing. What a person agrees to is this, and not a text that may have been shortened. 0 where nothing but the action counts.
+    #[serde(default)]
+    pub fingerprint: u64,
 }
 
 /// What a call is allowed to do; a tool refuses when it finds that it would do more.
@@ -130,6 +134,9 @@ pub struct Permit {
     pub effect: EffectClass,
     /// Whether a person, or a grant given beforehand, allowed this exact action.
     pub confirmed: bool,
+    /// The assessment's fingerprint when it was allowed; a tool that finds another one does nothing and says that it is stale.
+    #[serde(default)]
+    pub seen: u64,
 }
 
 /// What a tool did. The shell adds when and how long.
@@ -161,6 +168,9 @@ pub struct ToolOutput {
     /// Absolute paths that were created or changed.
     #[serde(default)]
     pub touched: Vec<String>,
+    /// Nothing was done, because it is not any more what was allowed: it has to be assessed, and where needed asked, again.
+    #[serde(default)]
+    pub stale: bool,
     /// How long it took, filled in by whoever ran it.
     #[serde(default)]
     pub elapsed_ms: Millis,

@@ -268,6 +268,7 @@ fn assessment(
         programs: programs.iter().map(|program| (*program).clone()).collect(),
         targets: vec![action.to_owned()],
         invalid,
+        fingerprint: 0,
     }
 }
 

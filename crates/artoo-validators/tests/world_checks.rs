@@ -50,6 +50,7 @@ impl Toolbox for Shell {
             programs: Vec::new(),
             targets: Vec::new(),
             invalid: command.contains("((").then(|| "cannot be parsed".into()),
+            fingerprint: 0,
         }
     }
 

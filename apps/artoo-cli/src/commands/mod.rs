@@ -6,3 +6,4 @@ pub mod ggs;
 pub mod memory;
 pub mod replay;
 pub mod tasks;
+pub mod tools;

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use artoo_bus::journal::read::{self, Contents, Found};
 use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
+use artoo_protocol::Message;
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::text::{one_line, printable};
-use artoo_protocol::{Message, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::TasksCommand;
 use crate::failure::Failure;
-use crate::{output, progress, resume};
+use crate::{output, progress};
 
 /// Runs one of them.
 ///
@@ -21,8 +21,8 @@ use crate::{output, progress, resume};
 pub fn run(command: &TasksCommand, data: &Path) -> Result<(), Failure> {
     let folder = data.join("tasks");
     match command {
-        TasksCommand::List { json } => list(data, *json),
-        TasksCommand::Show { task, json } => show(data, &pick(&folder, task)?, *json),
+        TasksCommand::List { json } => list(&folder, *json),
+        TasksCommand::Show { task, json } => show(&pick(&folder, task)?, *json),
         TasksCommand::Log { task, json } => log(&pick(&folder, task)?, *json),
     }
 }
@@ -56,59 +56,16 @@ pub fn costs_line(costs: &Costs) -> String {
     )
 }
 
-/// A task with where it stands.
-struct Listed {
-    summary: TaskSummary,
-    state: State,
-}
-
-/// Where a task stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Finished,
-    /// A living process works on it.
-    Running,
-    /// No process does.
-    Interrupted,
-}
-
-impl State {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Running => "running",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
-impl Listed {
-    /// `held` is since when a living process has had the data folder: what it began or took up, it still works on.
-    fn of(records: &[Record], held: Option<Timestamp>) -> Option<Self> {
-        let summary = TaskSummary::of(records)?;
-        let last = records.last().map(|record| record.at);
-        let state = match summary.status {
-            Status::Finished => State::Finished,
-            Status::Interrupted if held.is_some_and(|since| last >= Some(since)) => State::Running,
-            Status::Interrupted => State::Interrupted,
-        };
-        Some(Self { summary, state })
-    }
-}
-
-fn list(data: &Path, json: bool) -> Result<(), Failure> {
-    let found = read::list(&data.join("tasks")).map_err(|e| Failure::failed(e.to_string()))?;
-    let held = resume::held_since(data);
+fn list(folder: &Path, json: bool) -> Result<(), Failure> {
+    let found = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
     let mut summaries = Vec::new();
     for journal in found {
         match read::read_file(&journal.path) {
-            Ok(contents) => summaries.extend(Listed::of(&contents.records, held)),
+            Ok(contents) => summaries.extend(TaskSummary::of(&contents.records)),
             Err(error) => output::note(&format!("{}: {error}", journal.path.display())),
         }
     }
-    summaries.sort_by(|Listed { summary: a, .. }, Listed { summary: b, .. }| {
-        b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id))
-    });
+    summaries.sort_by(|a, b| b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id)));
     if json {
         output::pretty_json(&summaries.iter().map(to_json).collect::<Vec<_>>());
         return Ok(());
@@ -116,14 +73,13 @@ fn list(data: &Path, json: bool) -> Result<(), Failure> {
     if summaries.is_empty() {
         output::note("no task has run yet");
     }
-    for listed in &summaries {
-        let summary = &listed.summary;
+    for summary in summaries {
         let tokens = summary.costs.usage.input_tokens + summary.costs.usage.output_tokens;
         output::result(&printable(&format!(
             "{}  {:<40} {:<28} {:>8}  {:>3} calls  {:>7} tokens",
             summary.started_at,
             summary.task_id.as_str(),
-            ending(listed),
+            ending(&summary),
             summary.costs.total.to_string(),
             summary.costs.calls.len(),
             tokens
@@ -132,11 +88,10 @@ fn list(data: &Path, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ending(listed: &Listed) -> String {
-    let summary = &listed.summary;
-    match listed.state {
-        State::Running | State::Interrupted => listed.state.name().to_owned(),
-        State::Finished => format!("{} ({})", word(&json!(summary.directive)), word(&json!(summary.cause))),
+fn ending(summary: &TaskSummary) -> String {
+    match (summary.status, summary.directive, summary.cause) {
+        (Status::Interrupted, _, _) => "interrupted".to_owned(),
+        (Status::Finished, directive, cause) => format!("{} ({})", word(&json!(directive)), word(&json!(cause))),
     }
 }
 
@@ -144,8 +99,7 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap_or("?").to_owned()
 }
 
-fn to_json(listed: &Listed) -> Value {
-    let summary = &listed.summary;
+fn to_json(summary: &TaskSummary) -> Value {
     let costs = &summary.costs;
     let calls: Vec<Value> = costs
         .calls
@@ -158,7 +112,7 @@ fn to_json(listed: &Listed) -> Value {
         .collect();
     json!({
         "task_id": summary.task_id, "input": summary.input, "intent": summary.intent,
-        "status": listed.state.name(),
+        "status": match summary.status { Status::Finished => "finished", Status::Interrupted => "interrupted" },
         "directive": summary.directive, "cause": summary.cause, "summary": summary.summary, "replans": summary.replans,
         "started_at": summary.started_at, "ended_at": summary.ended_at,
         "costs": {"model_calls": costs.calls.len(), "sequential_calls": costs.sequential_calls, "input_tokens": costs.usage.input_tokens,
@@ -168,7 +122,7 @@ fn to_json(listed: &Listed) -> Value {
 }
 
 /// The one task whose id is, begins with or ends with the text.
-pub fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
+pub(super) fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
     let exact = all.iter().find(|found| found.task_id.as_str() == text);
     let mut fitting = all
@@ -188,17 +142,16 @@ pub fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
 }
 
 /// A journal read whole.
-pub fn contents(found: &Found) -> Result<Contents, Failure> {
+pub(super) fn contents(found: &Found) -> Result<Contents, Failure> {
     read::read_file(&found.path).map_err(|e| Failure::failed(format!("{}: {e}", found.path.display())))
 }
 
-fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
+fn show(found: &Found, json: bool) -> Result<(), Failure> {
     let contents = contents(found)?;
-    let listed = Listed::of(&contents.records, resume::held_since(data))
+    let summary = TaskSummary::of(&contents.records)
         .ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
-    let summary = &listed.summary;
     if json {
-        let mut value = to_json(&listed);
+        let mut value = to_json(&summary);
         let messages: Vec<_> = envelopes(&contents.records).map(|e| json!(e)).collect();
         if let Some(object) = value.as_object_mut() {
             object.insert("messages".into(), Value::Array(messages));
@@ -206,7 +159,7 @@ fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
         output::pretty_json(&value);
         return Ok(());
     }
-    let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&listed), summary.input);
+    let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&summary), summary.input);
     for envelope in envelopes(&contents.records) {
         if let Some(line) = progress::line(envelope) {
             let _ = writeln!(page, "  {line}");
@@ -245,7 +198,7 @@ fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
 }
 
 /// The messages of a journal.
-pub fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
+pub(super) fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
     records.iter().filter_map(|record| match &record.entry {
         Entry::Published { envelope } => Some(envelope),
         Entry::Opened { .. }

@@ -14,7 +14,6 @@
 mod bad_input;
 mod consent;
 mod conversation;
-mod crash;
 mod models;
 mod offline;
 mod reading;

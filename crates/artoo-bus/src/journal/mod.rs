@@ -8,7 +8,6 @@ pub mod redact;
 pub mod summary;
 
 mod file;
-mod resumed;
 mod sync;
 mod writer;
 

@@ -148,6 +148,7 @@ impl Toolbox for ToyTools {
             programs: Vec::new(),
             targets: Vec::new(),
             invalid: None,
+            fingerprint: 0,
         }
     }
 
@@ -321,6 +322,7 @@ pub fn run_tool(call: u32, tool: &str, effect: EffectClass) -> Command {
         permit: Permit {
             effect,
             confirmed: true,
+            seen: 0,
         },
     }
 }

@@ -1,8 +1,10 @@
 //! `find_files`: the user's own files, anywhere, by name, kind and size (design §8).
 //!
-//! Owns a parallel walk that ignores nothing but what cannot be read. Must not write.
+//! Owns the question: the system's index answers it where there is one, else a parallel walk that ignores nothing but what cannot be
+//! read. Must not write.
 
 use std::fmt::Write;
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::index::Index;
 use super::{Abandoned, Places, arguments, blocking, failed, invalid, reading, worker_died};
 
 /// Paths that are listed, at most.
@@ -25,6 +28,7 @@ const MAX_KEPT: usize = 100_000;
 
 pub(super) struct FindFiles {
     pub places: Arc<Places>,
+    pub index: Index,
 }
 
 #[derive(Deserialize)]
@@ -106,9 +110,17 @@ impl Tool for FindFiles {
             Err(error) => return failed(error, FailureClass::Logical),
         };
         let under = self.places.reading(given.under.as_deref().unwrap_or("~"));
-        blocking(move |abandoned| find(&under, &given, abandoned))
-            .await
-            .unwrap_or_else(worker_died)
+        let listed = match &given.name {
+            Some(name) => self.index.ask(&pattern_of(name)).await,
+            None => None,
+        };
+        let made: Vec<PathBuf> = invocation.created.iter().map(PathBuf::from).collect();
+        blocking(move |abandoned| match listed {
+            Some(listed) => from_index(&under, &given, listed, made).unwrap_or_else(|| find(&under, &given, abandoned)),
+            None => find(&under, &given, abandoned),
+        })
+        .await
+        .unwrap_or_else(worker_died)
     }
 }
 
@@ -153,7 +165,12 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
             WalkState::Continue
         })
     });
-    let mut kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let what = format!("were found under {}", under.display());
+    in_order(given, kept, matches.into_inner(), &what, unreadable.into_inner())
+}
+
+fn in_order(given: &Arguments, mut kept: Vec<(u64, PathBuf)>, matches: u64, what: &str, unreadable: u64) -> ToolOutput {
     match given.sort {
         Sort::Path => kept.sort_unstable_by(|a, b| a.1.cmp(&b.1)),
         Sort::Size => kept.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1))),
@@ -162,23 +179,54 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
         Sort::Path => path.display().to_string(),
         Sort::Size => format!("{size}\t{}", path.display()),
     };
-    let what = format!("were found under {}", under.display());
-    listing(
-        matches.into_inner(),
-        kept.into_iter().map(line),
-        &what,
-        unreadable.into_inner(),
-    )
+    listing(matches, kept.into_iter().map(line), what, unreadable)
+}
+
+fn pattern_of(name: &str) -> String {
+    if name.contains(['*', '?', '[']) {
+        name.to_owned()
+    } else {
+        format!("*{}*", globset::escape(name))
+    }
+}
+
+/// What the index knows, looked at again; `None` when that is nothing, because an index may be older than what is looked for.
+fn from_index(under: &Path, given: &Arguments, listed: Vec<PathBuf>, made: Vec<PathBuf>) -> Option<ToolOutput> {
+    let matcher = name_matcher(given.name.as_deref()?).ok()?;
+    let root = under.canonicalize().ok()?;
+    let mut kept: Vec<(u64, PathBuf)> = Vec::new();
+    for path in listed.into_iter().chain(made) {
+        let Ok(inside) = path.strip_prefix(&root) else { continue };
+        let is_hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        if inside.as_os_str().is_empty() || (!given.hidden && inside.components().any(is_hidden)) {
+            continue;
+        }
+        let (Some(name), Ok(meta)) = (path.file_name(), path.symlink_metadata()) else {
+            continue;
+        };
+        if matcher.is_match(name)
+            && let Some(size) = fitting(meta.file_type(), given, || Some(meta.len()))
+        {
+            kept.push((size, path));
+        }
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    if kept.is_empty() {
+        return None;
+    }
+    let found = kept.len() as u64;
+    kept.truncate(MAX_KEPT);
+    let what = format!(
+        "were found under {}, in the system's index, which may lack the newest",
+        under.display()
+    );
+    Some(in_order(given, kept, found, &what, 0))
 }
 
 /// A pattern where the text has wildcards, else any name that contains it; letter case never matters.
 fn name_matcher(name: &str) -> Result<GlobMatcher, String> {
-    let pattern = if name.contains(['*', '?', '[']) {
-        name.to_owned()
-    } else {
-        format!("*{}*", globset::escape(name))
-    };
-    GlobBuilder::new(&pattern)
+    GlobBuilder::new(&pattern_of(name))
         .case_insensitive(true)
         .build()
         .map(|glob| glob.compile_matcher())
@@ -190,7 +238,11 @@ fn wanted(entry: &DirEntry, given: &Arguments, matcher: Option<&GlobMatcher>) ->
     if entry.depth() == 0 || matcher.is_some_and(|matcher| !matcher.is_match(entry.file_name())) {
         return None;
     }
-    let kind = entry.file_type()?;
+    fitting(entry.file_type()?, given, || Some(entry.metadata().ok()?.len()))
+}
+
+/// The size of something of the wanted kind and size; it is only asked for where it matters.
+fn fitting(kind: FileType, given: &Arguments, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
     let fits = match given.kind {
         Kind::File => kind.is_file(),
         Kind::Folder => kind.is_dir(),
@@ -200,7 +252,7 @@ fn wanted(entry: &DirEntry, given: &Arguments, matcher: Option<&GlobMatcher>) ->
         return None;
     }
     let needs_size = given.sort == Sort::Size || given.larger_than.is_some() || given.smaller_than.is_some();
-    let size = if needs_size { entry.metadata().ok()?.len() } else { 0 };
+    let size = if needs_size { size()? } else { 0 };
     let in_range =
         given.larger_than.is_none_or(|limit| size > limit) && given.smaller_than.is_none_or(|limit| size < limit);
     in_range.then_some(size)

@@ -9,7 +9,7 @@ use artoo_protocol::message::FailureClass;
 use artoo_protocol::ports::Tool;
 use artoo_protocol::tool::{Assessment, Invocation, Permit, ToolOutput, ToolSpec};
 use async_trait::async_trait;
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use serde::Deserialize;
 use serde_json::json;
@@ -73,6 +73,21 @@ impl Tool for Glob {
     }
 }
 
+/// As in ignore files: a pattern without a slash matches names in every folder.
+pub(super) fn path_matcher(pattern: &str) -> Result<GlobMatcher, String> {
+    let trimmed = pattern.trim_start_matches("./").trim_start_matches('/');
+    let anchored = if trimmed.contains('/') {
+        trimmed.to_owned()
+    } else {
+        format!("**/{trimmed}")
+    };
+    GlobBuilder::new(&anchored)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("`{pattern}` is no pattern: {error}"))
+}
+
 fn run(root: &Path, pattern: &str, abandoned: &Abandoned) -> ToolOutput {
     if !root.is_dir() {
         return failed(
@@ -81,15 +96,9 @@ fn run(root: &Path, pattern: &str, abandoned: &Abandoned) -> ToolOutput {
         );
     }
     let trimmed = pattern.trim_start_matches("./").trim_start_matches('/');
-    // As in ignore files: a pattern without a slash matches names in every folder.
-    let anchored = if trimmed.contains('/') {
-        trimmed.to_owned()
-    } else {
-        format!("**/{trimmed}")
-    };
-    let matcher = match GlobBuilder::new(&anchored).literal_separator(true).build() {
-        Ok(glob) => glob.compile_matcher(),
-        Err(error) => return failed(format!("`{pattern}` is no pattern: {error}"), FailureClass::Logical),
+    let matcher = match path_matcher(pattern) {
+        Ok(matcher) => matcher,
+        Err(error) => return failed(error, FailureClass::Logical),
     };
     let wants_hidden = trimmed.starts_with('.') || trimmed.contains("/.");
     let (mut found, mut unreadable) = (Vec::new(), 0_u64);

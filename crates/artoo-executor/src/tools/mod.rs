@@ -4,12 +4,20 @@
 //! folders they are given. Must not know the gate, the model or the conversation: a tool merely says what a call would do
 //! and refuses to do more than it was permitted.
 
+mod change;
+mod delete_files;
+mod edit_file;
 mod find_files;
 mod glob;
+mod index;
+mod mac;
 mod place;
 mod read_file;
+mod search_text;
 mod secrets;
 mod shell;
+mod text_kind;
+mod web;
 mod write_file;
 
 use std::collections::BTreeMap;
@@ -25,6 +33,10 @@ use serde::de::DeserializeOwned;
 
 pub use place::Places;
 pub use secrets::Mask;
+pub use web::{AddressGuard, GoogleKeys, Lookup, WebSettings};
+
+use crate::undo::UndoStore;
+use web::{FetchUrl, Search, Web};
 
 /// What the built-in tools are set up with.
 #[derive(Clone, Debug)]
@@ -35,6 +47,10 @@ pub struct ToolSettings {
     pub environment: Vec<(OsString, OsString)>,
     /// Time limit of a command that names none.
     pub command_limit: Duration,
+    /// How the web is reached; `None` leaves the tools for it out.
+    pub web: Option<WebSettings>,
+    /// Where what is overwritten or deleted is kept; without it nothing can be deleted, and what is overwritten is gone.
+    pub undo: Option<Arc<UndoStore>>,
 }
 
 /// Tools by name.
@@ -47,22 +63,46 @@ impl Tools {
     /// The built-in tools.
     pub fn built_in(settings: &ToolSettings) -> Self {
         let places = Arc::new(settings.places.clone());
-        let tools: Vec<Arc<dyn Tool>> = vec![
+        let mask = Mask::of_environment(&settings.environment);
+        let at = || Arc::clone(&places);
+        let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(find_files::FindFiles {
-                places: Arc::clone(&places),
+                places: at(),
+                index: index::Index::of_environment(&settings.environment),
             }),
-            Arc::new(glob::Glob {
-                places: Arc::clone(&places),
-            }),
-            Arc::new(read_file::ReadFile {
-                places: Arc::clone(&places),
-            }),
+            Arc::new(glob::Glob { places: at() }),
+            Arc::new(search_text::SearchText { places: at() }),
+            Arc::new(read_file::ReadFile { places: at() }),
             Arc::new(write_file::WriteFile {
-                places: Arc::clone(&places),
+                places: at(),
+                undo: settings.undo.clone(),
             }),
-            Arc::new(shell::Shell::new(places, settings)),
+            Arc::new(edit_file::EditFile {
+                places: at(),
+                undo: settings.undo.clone(),
+            }),
+            Arc::new(delete_files::DeleteFiles {
+                places: at(),
+                undo: settings.undo.clone(),
+            }),
+            Arc::new(shell::Shell::new(at(), settings)),
         ];
-        Self::of(tools, Mask::of_environment(&settings.environment))
+        if let Some(web) = settings.web.clone().map(Web::new) {
+            tools.push(Arc::new(Search {
+                web: Arc::clone(&web),
+                places: at(),
+                mask: mask.clone(),
+            }));
+            tools.push(Arc::new(FetchUrl {
+                web,
+                places: at(),
+                mask: mask.clone(),
+            }));
+        }
+        if cfg!(target_os = "macos") {
+            tools.extend(mac::tools(&places, settings));
+        }
+        Self::of(tools, mask)
     }
 
     /// These tools; of two with one name the later stays. Their output is masked.
@@ -117,6 +157,7 @@ fn invalid(why: impl Into<String>) -> Assessment {
         programs: Vec::new(),
         targets: Vec::new(),
         invalid: Some(why.into()),
+        fingerprint: 0,
     }
 }
 
@@ -130,6 +171,7 @@ fn reading(action: String, target: String) -> Assessment {
         programs: Vec::new(),
         targets: vec![target],
         invalid: None,
+        fingerprint: 0,
     }
 }
 
@@ -147,14 +189,14 @@ fn failed_by_system(what: &str, error: &std::io::Error) -> ToolOutput {
     failed(format!("{what}: {error}"), FailureClass::Environmental)
 }
 
-/// Refuses when a call turns out to do more than it was permitted.
+/// Refuses when a call turns out to do more than it was permitted: it has to be asked about as what it is now.
 fn exceeds(found: EffectClass, permit: Permit) -> Option<ToolOutput> {
     (found > permit.effect).then(|| {
         let why = format!(
-            "what it would do changed from {} to {} since it was looked at: it was not done",
+            "what it would do changed from {} to {} since it was looked at",
             permit.effect, found
         );
-        failed(why, FailureClass::Environmental)
+        change::stale(&why)
     })
 }
 
@@ -190,3 +232,7 @@ fn worker_died() -> ToolOutput {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_changes;
+#[cfg(test)]
+mod tests_of_searches;

@@ -1,6 +1,6 @@
 //! `read_file`: the text of one file, or some of its lines (design §8).
 //!
-//! Owns what is refused: folders, pipes, devices, binary files. Must not write.
+//! Owns what is refused: folders, pipes, devices, binary files; and how bytes become text. Must not write.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -13,16 +13,19 @@ use artoo_protocol::message::FailureClass;
 use artoo_protocol::ports::Tool;
 use artoo_protocol::tool::{Assessment, Invocation, Permit, ToolOutput, ToolSpec};
 use async_trait::async_trait;
+use encoding_rs::Encoding;
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::text_kind::{Sample, TextKind, kind_of};
 use super::{Abandoned, Places, arguments, blocking, failed, failed_by_system, invalid, reading, worker_died};
 use crate::capture::Capture;
 
 /// Bytes of a file that are looked at, at most.
 const SCAN_LIMIT: u64 = 256 * 1024 * 1024;
-/// Bytes at a file's beginning in which a zero byte means that it is no text.
-const SNIFFED: usize = 8 * 1024;
+/// Bytes at a file's beginning by which it is told what it is.
+const SNIFFED: usize = 64 * 1024;
 
 pub(super) struct ReadFile {
     pub places: Arc<Places>,
@@ -100,36 +103,47 @@ fn read(path: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
         );
     }
     let mut reader = match File::open(path) {
-        Ok(file) => BufReader::with_capacity(SNIFFED.max(64 * 1024), file),
+        Ok(file) => BufReader::with_capacity(SNIFFED, file),
         Err(error) => return failed_by_system(&format!("{shown} cannot be read"), &error),
     };
-    match reader.fill_buf() {
-        Ok(start) if start.iter().take(SNIFFED).any(|byte| *byte == 0) => {
+    let kind = reader.fill_buf().map(|start| {
+        let sample = if start.len() as u64 >= meta.len() {
+            Sample::Whole
+        } else {
+            Sample::Start
+        };
+        kind_of(start, sample)
+    });
+    let encoding = match kind {
+        Ok(TextKind::Text(encoding)) => encoding,
+        Ok(TextKind::Binary(what)) => {
             return failed(
-                format!("{shown} is a binary file of {} bytes: it is not shown", meta.len()),
+                format!("{shown} is {what} of {} bytes, not text: it is not shown", meta.len()),
                 FailureClass::Logical,
             );
         }
-        Ok(_) => {}
         Err(error) => return failed_by_system(&format!("{shown} cannot be read"), &error),
-    }
+    };
+    let reader = BufReader::with_capacity(SNIFFED, decoded(reader.take(SCAN_LIMIT), encoding));
     let (first, last) = (given.start_line.unwrap_or(1).max(1), given.end_line.unwrap_or(u64::MAX));
     let mut capture = Capture::default();
-    let scanned = match copy_lines(reader.take(SCAN_LIMIT), first, last, &mut capture, abandoned) {
+    let scanned = match copy_lines(reader, first, last, &mut capture, abandoned) {
         Ok(scanned) => scanned,
         Err(error) => return failed_by_system(&format!("{shown} could not be read to its end"), &error),
     };
     let captured = capture.finish();
     let mut text = captured.text;
     if text.contains(char::REPLACEMENT_CHARACTER) {
-        text.push_str("\n[some bytes are not UTF-8 and are shown as \u{fffd}]");
+        text.push_str("\n[some bytes are no text and are shown as \u{fffd}]");
+    }
+    if encoding != encoding_rs::UTF_8 && captured.lines > 0 {
+        let _ = write!(text, "\n[the file is not UTF-8; it was read as {}]", encoding.name());
     }
     let cut = scanned >= SCAN_LIMIT && meta.len() > SCAN_LIMIT;
     if cut {
         let _ = write!(
             text,
-            "
-[the file has {} bytes; only the first {SCAN_LIMIT} were looked at]",
+            "\n[the file has {} bytes; only the first {SCAN_LIMIT} were looked at]",
             meta.len()
         );
     }
@@ -146,6 +160,17 @@ fn read(path: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
         lines: captured.lines,
         ..ToolOutput::default()
     }
+}
+
+/// The bytes as UTF-8. A mark at the beginning that says what they are weighs more than what they look like.
+fn decoded(bytes: impl Read, encoding: &'static Encoding) -> impl Read {
+    let transcoded = (encoding != encoding_rs::UTF_8).then_some(encoding);
+    DecodeReaderBytesBuilder::new()
+        .encoding(transcoded)
+        .bom_override(true)
+        .strip_bom(true)
+        .utf8_passthru(true)
+        .build(bytes)
 }
 
 /// Copies the wanted lines and says how many bytes were looked at. Lines may be of any length.

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::change::stale;
 use super::place::{landing, worst};
 use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
 use crate::classify::{CommandClass, WrittenPath, classify};
@@ -127,6 +128,7 @@ impl Tool for Shell {
             programs: class.programs,
             targets,
             invalid: None,
+            fingerprint: 0,
         }
     }
 
@@ -141,10 +143,7 @@ impl Tool for Shell {
             return refusal;
         }
         if !permit.confirmed && !is_free(effect, reach) {
-            return failed(
-                "what it writes to changed since it was looked at: it was not run",
-                FailureClass::Environmental,
-            );
+            return stale("what it writes to changed since it was looked at");
         }
         let limit = given
             .timeout_seconds
@@ -173,7 +172,7 @@ impl Tool for Shell {
     }
 }
 
-fn result(ended: Ended, limit: Duration) -> ToolOutput {
+pub(super) fn result(ended: Ended, limit: Duration) -> ToolOutput {
     let mut output = ended.stdout.text;
     if ended.stderr.bytes > 0 {
         if !output.is_empty() && !output.ends_with('\n') {

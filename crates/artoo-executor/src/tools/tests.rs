@@ -8,15 +8,15 @@ use super::*;
 use artoo_protocol::{SubTaskId, TaskId};
 use serde_json::{Value, json};
 
-struct World {
+pub(super) struct World {
     _root: tempfile::TempDir,
-    root: PathBuf,
-    tools: Tools,
-    created: Vec<String>,
+    pub root: PathBuf,
+    pub tools: Tools,
+    pub created: Vec<String>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for folder in ["home", "cwd", "work"] {
@@ -32,6 +32,8 @@ impl World {
             },
             environment,
             command_limit: Duration::from_secs(20),
+            web: None,
+            undo: Some(Arc::new(UndoStore::new(root.join("undo")))),
         });
         Self {
             _root: dir,
@@ -41,7 +43,7 @@ impl World {
         }
     }
 
-    fn invocation(&self, tool: &str, input: Value) -> Invocation {
+    pub fn invocation(&self, tool: &str, input: Value) -> Invocation {
         Invocation {
             tool: tool.into(),
             input,
@@ -52,12 +54,12 @@ impl World {
         }
     }
 
-    async fn assess(&self, tool: &str, input: Value) -> Assessment {
+    pub async fn assess(&self, tool: &str, input: Value) -> Assessment {
         self.tools.assess(&self.invocation(tool, input)).await
     }
 
     /// Runs a call with the permit that its assessment gives it, without a yes.
-    async fn free(&self, tool: &str, input: Value) -> ToolOutput {
+    pub async fn free(&self, tool: &str, input: Value) -> ToolOutput {
         let invocation = self.invocation(tool, input);
         let assessment = self.tools.assess(&invocation).await;
         assert_eq!(assessment.invalid, None);
@@ -71,12 +73,13 @@ impl World {
                 Permit {
                     effect: assessment.effect,
                     confirmed: false,
+                    seen: 0,
                 },
             )
             .await
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -86,6 +89,7 @@ impl World {
 const READ: Permit = Permit {
     effect: EffectClass::Read,
     confirmed: false,
+    seen: 0,
 };
 
 #[tokio::test]
@@ -93,7 +97,8 @@ async fn an_unknown_tool_is_an_error_that_lists_the_tools() {
     let world = World::new();
     let error = world.assess("mdfind", json!({})).await.invalid.unwrap();
     assert!(
-        error.contains("`mdfind`") && error.contains("find_files, glob, read_file, shell, write_file"),
+        error.contains("`mdfind`")
+            && error.contains("delete_files, edit_file, find_files, glob, read_file, search_text, shell, write_file"),
         "{error}"
     );
     for (tool, input) in [
@@ -168,6 +173,7 @@ async fn writing_elsewhere_or_over_a_file_is_asked_about() {
     let create = Permit {
         effect: EffectClass::Create,
         confirmed: false,
+        seen: 0,
     };
     for path in [
         "mine.txt".to_owned(),
@@ -220,12 +226,12 @@ async fn odd_files_are_read_or_refused_clearly() {
     assert_eq!((range.output.as_str(), range.lines), ("two\n", 1));
     let latin = world.free("read_file", json!({"path": "latin1.txt"})).await;
     assert!(
-        latin.output.starts_with("caf\u{fffd}") && latin.output.contains("not UTF-8"),
+        latin.output.starts_with("caf\u{e9}") && latin.output.contains("not UTF-8"),
         "{}",
         latin.output
     );
     for (path, words) in [
-        ("binary", "binary file"),
+        ("binary", "a program"),
         ("pipe", "pipe"),
         (".", "folder"),
         ("/dev/zero", "device"),
@@ -401,6 +407,7 @@ async fn a_yes_to_one_thing_is_no_yes_to_a_worse_one() {
     let create = Permit {
         effect: EffectClass::Create,
         confirmed: true,
+        seen: 0,
     };
     // Asked about while they did not exist, and there by the time they are written.
     world.write("cwd/a.txt", "precious");
@@ -410,7 +417,7 @@ async fn a_yes_to_one_thing_is_no_yes_to_a_worse_one() {
         ("shell", json!({"command": "echo new > a.txt"})),
     ] {
         let out = world.tools.run(&world.invocation(tool, input), create).await;
-        assert!(out.error.unwrap().contains("changed from create to modify"), "{tool}");
+        assert!(out.stale && out.error.unwrap().contains("nothing was done"), "{tool}");
     }
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
 }

@@ -131,6 +131,7 @@ impl WorldChecks {
         let permit = Permit {
             effect: EffectClass::Read,
             confirmed: false,
+            seen: 0,
         };
         judged(&shown, &self.tools.run(&invocation, permit).await)
     }

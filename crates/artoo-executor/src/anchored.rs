@@ -1,0 +1,281 @@
+//! Changing files by way of an open folder, so that no link put in between leads elsewhere (design §8).
+//!
+//! Owns the only writes that artoo's own file tools and undo make: whole or not at all, and never through a link that was not there when
+//! the path was looked at. Must not decide whether to write.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+#[cfg(target_os = "linux")]
+const FOLDER: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Whether what stands under a name already may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It may.
+    Replace,
+    /// Something that turned up since is left alone.
+    Refuse,
+}
+
+/// A folder that stays the same one whatever happens to its path.
+#[derive(Debug)]
+pub(crate) struct Folder(OwnedFd);
+
+/// A file that nobody sees yet; it is gone when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Staged<'a> {
+    folder: &'a Folder,
+    name: OsString,
+    placed: bool,
+}
+
+impl Folder {
+    /// Opens an absolute path none of whose parts is a link.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::walk(path, false)
+    }
+
+    /// The folder that holds a path, and the path's name in it; folders that are missing on the way are made when wanted.
+    pub fn of(path: &Path, make: bool) -> io::Result<(Self, &OsStr)> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no folder"));
+        };
+        Ok((Self::walk(parent, make)?, name))
+    }
+
+    fn walk(path: &Path, make: bool) -> io::Result<Self> {
+        let mut at = rustix::fs::open("/", FOLDER, Mode::empty())?;
+        for part in path.components() {
+            let name = match part {
+                Component::RootDir | Component::CurDir => continue,
+                Component::Normal(name) => name,
+                Component::ParentDir | Component::Prefix(_) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        "the path is not a plain one",
+                    ));
+                }
+            };
+            at = match rustix::fs::openat(&at, name, FOLDER, Mode::empty()) {
+                Err(Errno::NOENT) if make => {
+                    match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    rustix::fs::openat(&at, name, FOLDER, Mode::empty())?
+                }
+                opened => opened?,
+            };
+        }
+        Ok(Self(at))
+    }
+
+    /// The regular file of this name, opened for reading; `None` where nothing is.
+    pub fn file(&self, name: &OsStr) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(Some(file))
+    }
+
+    /// Writes a file that nobody sees yet, in this folder. `fill` writes its content and sets its mode and times.
+    pub fn stage(&self, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Staged<'_>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!(
+            ".artoo-{}-{}.tmp",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.0, name.as_str(), flags, Mode::from_raw_mode(0o666))?;
+        let staged = Staged {
+            folder: self,
+            name: name.into(),
+            placed: false,
+        };
+        let mut new = File::from(opened);
+        fill(&mut new)?;
+        new.sync_all()?;
+        Ok(staged)
+    }
+
+    /// Moves an entry of this folder.
+    pub fn move_to(&self, name: &OsStr, target: &Self, target_name: &OsStr, existing: Existing) -> io::Result<()> {
+        let flags = match existing {
+            Existing::Replace => RenameFlags::empty(),
+            Existing::Refuse => RenameFlags::NOREPLACE,
+        };
+        match rustix::fs::renameat_with(&self.0, name, &target.0, target_name, flags) {
+            // A file system that cannot refuse: the name is looked at instead.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if existing == Existing::Refuse => {
+                match rustix::fs::statat(&target.0, target_name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => rustix::fs::renameat(&self.0, name, &target.0, target_name)?,
+                    Ok(_) => return Err(Errno::EXIST.into()),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            moved => moved?,
+        }
+        target.sync();
+        Ok(())
+    }
+
+    /// Makes what happened in this folder last. Not every file system can; nothing is lost but certainty.
+    pub fn sync(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(folder) = rustix::fs::openat(&self.0, ".", flags, Mode::empty()) {
+            let _ = rustix::fs::fsync(folder);
+        }
+    }
+
+    fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+}
+
+impl Staged<'_> {
+    /// Lets it be seen under this name, in one step.
+    pub fn place(mut self, name: &OsStr, existing: Existing) -> io::Result<()> {
+        self.folder.move_to(&self.name, self.folder, name, existing)?;
+        self.placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+/// Gives a file the mode, the owner and, where wanted, the times of another.
+pub(crate) fn dress(file: &File, like: &std::fs::Metadata, times: bool) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+        // Only a superuser may give files away; then the content matters more than the owner.
+        let owner = Some(rustix::fs::Uid::from_raw(like.uid()));
+        let _ = rustix::fs::fchown(file, owner, Some(rustix::fs::Gid::from_raw(like.gid())));
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(like.mode() & 0o7777))?;
+    if times {
+        let at = |seconds, nanos| Timespec {
+            tv_sec: seconds,
+            tv_nsec: nanos,
+        };
+        let stamps = Timestamps {
+            last_access: at(like.atime(), like.atime_nsec()),
+            last_modification: at(like.mtime(), like.mtime_nsec()),
+        };
+        rustix::fs::futimens(file, &stamps)?;
+    }
+    Ok(())
+}
+
+/// SHA-256 of everything in a reader, in hexadecimal.
+pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut chunk)? {
+            0 => return Ok(hex(hash)),
+            read => hash.update(chunk.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+/// SHA-256 of these bytes, in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    hex(Sha256::new_with_prefix(bytes))
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_that_became_a_link_is_not_entered() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("real/deep")).unwrap();
+        symlink(base.join("real"), base.join("link")).unwrap();
+        assert!(Folder::open(&base.join("real/deep")).is_ok());
+        assert!(Folder::open(&base.join("link/deep")).is_err());
+        assert!(Folder::of(&base.join("link/new/x"), true).is_err());
+        assert!(!base.join("real/new").exists());
+        assert!(Folder::open(Path::new("/tmp/../etc")).is_err());
+        assert!(Folder::open(&base.join("real/none")).is_err());
+        assert!(Folder::of(&base.join("real/none/a/x"), true).is_ok());
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let (folder, name) = Folder::of(&base.join("a"), false)
+            .map(|(f, n)| (f, n.to_owned()))
+            .unwrap();
+        let broken = folder.stage(|file| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("the power went"))
+        });
+        assert!(broken.is_err());
+        assert_eq!(fs::read_dir(&base).unwrap().count(), 0, "nothing is left behind");
+        drop(folder.stage(|file| file.write_all(b"never placed")).unwrap());
+        assert_eq!(fs::read_dir(&base).unwrap().count(), 0);
+        folder
+            .stage(|file| file.write_all(b"one"))
+            .unwrap()
+            .place(&name, Existing::Refuse)
+            .unwrap();
+        let again = folder
+            .stage(|file| file.write_all(b"two"))
+            .unwrap()
+            .place(&name, Existing::Refuse);
+        assert!(again.is_err());
+        assert_eq!(fs::read(base.join("a")).unwrap(), b"one");
+        folder
+            .stage(|file| file.write_all(b"two"))
+            .unwrap()
+            .place(&name, Existing::Replace)
+            .unwrap();
+        assert_eq!(fs::read(base.join("a")).unwrap(), b"two");
+        assert_eq!(fs::read_dir(&base).unwrap().count(), 1);
+    }
+}
