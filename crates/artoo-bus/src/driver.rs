@@ -331,6 +331,7 @@ impl<A: Actor> Driver<A> {
             Command::RunCheck { task_id, call, request } => self.calls.begin(task_id, call, Work::Check(request)),
             Command::Recall { task_id, call, query } => self.calls.begin(task_id, call, Work::Recall(query)),
             Command::Cancel { task_id, call } => self.calls.cancel(&task_id, call),
+            Command::Keep { task_id, path, text } => self.keep(&task_id, &path, &text),
             Command::Store { megram } => {
                 let memory = self.shell.ports.memory.clone();
                 let stored = catch_unwind(AssertUnwindSafe(|| memory.map(|memory| memory.write(megram))));
@@ -342,6 +343,18 @@ impl<A: Actor> Driver<A> {
                     });
                 }
             }
+        }
+    }
+
+    /// Writes at once, so that the file is there before a message that names it is sent.
+    fn keep(&self, task: &TaskId, path: &str, text: &str) {
+        let kept = match &self.shell.ports.shelf {
+            Some(shelf) => shelf.keep(path, text).map_err(|error| error.to_string()),
+            None => Err("no place for it in this process".to_owned()),
+        };
+        if let Err(message) = kept {
+            let (task_id, path) = (task.clone(), path.to_owned());
+            self.shell.hub.notice(&Notice::NotKept { task_id, path, message });
         }
     }
 
@@ -372,6 +385,7 @@ fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
         | Command::RunTool { task_id, .. }
         | Command::RunCheck { task_id, .. }
         | Command::Recall { task_id, .. }
+        | Command::Keep { task_id, .. }
         | Command::Cancel { task_id, .. } => Some(task_id.clone()),
         Command::Store { .. } => step_task.cloned(),
     }

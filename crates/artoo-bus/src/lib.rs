@@ -21,6 +21,7 @@ pub mod meter;
 pub mod notice;
 pub mod replay;
 pub mod runtime;
+pub mod shelf;
 
 pub use calls::OpenCall;
 pub use clock::{SystemClock, TokioClock};
@@ -34,6 +35,7 @@ pub use notice::{Notice, Observer, Silent};
 pub use perform::{Limits, Ports, Shell};
 pub use replay::{Difference, Recovered, recover_role, replay_role};
 pub use runtime::{Runtime, ShutdownReport};
+pub use shelf::FolderShelf;
 pub use tap::{Gap, Tap, TapItem};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -65,6 +65,15 @@ pub enum Notice {
         /// Which.
         role: Role,
     },
+    /// A long output could not be kept; later steps of its task have its head and tail only.
+    NotKept {
+        /// The task.
+        task_id: TaskId,
+        /// Where it should have gone.
+        path: String,
+        /// Cause.
+        message: String,
+    },
     /// A task's journal cannot be written any more; told once per task. Nothing worse than `create` runs for it now.
     JournalFailed {
         /// The task.
@@ -93,6 +102,9 @@ impl std::fmt::Display for Notice {
                 message,
             } => write!(f, "call {call} of {role} for {task_id} broke: {message}"),
             Self::DeadlineStuck { role } => write!(f, "{role} does not move its deadline"),
+            Self::NotKept { task_id, path, message } => {
+                write!(f, "an output of {task_id} was not kept in {path}: {message}")
+            }
             Self::JournalFailed { task_id, message } => {
                 write!(f, "the journal of {task_id} cannot be written: {message}")
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use artoo_protocol::message::{FailureClass, MemoryQuery, MemoryReply};
 use artoo_protocol::model::{ModelError, ModelRequest};
-use artoo_protocol::ports::{CheckRunner, LanguageModel, MemoryService, Toolbox};
+use artoo_protocol::ports::{CheckRunner, LanguageModel, MemoryService, Shelf, Toolbox};
 use artoo_protocol::tool::{Assessment, CheckReport, CheckRequest, EffectClass, Invocation, Permit, Reach, ToolOutput};
 use artoo_protocol::{Answer, TaskId};
 use tokio::sync::Semaphore;
@@ -28,6 +28,8 @@ pub struct Ports {
     pub checks: Option<Arc<dyn CheckRunner>>,
     /// Memory.
     pub memory: Option<Arc<dyn MemoryService>>,
+    /// Where long outputs are kept.
+    pub shelf: Option<Arc<dyn Shelf>>,
 }
 
 /// How much is done at the same time in the whole process.

@@ -161,7 +161,7 @@ impl<A: Actor> Replay<A> {
                 self.running.retain(|(running, _)| running != call);
                 self.cancelled.insert(*call);
             }
-            Command::Publish { .. } | Command::Store { .. } => {}
+            Command::Publish { .. } | Command::Keep { .. } | Command::Store { .. } => {}
         }
     }
 

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use artoo_protocol::message::{ClarificationRequest, UserInput};
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, section, with_laws};
 use artoo_protocol::text::{head_tail, one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ impl Prompts {
     /// # Errors
     /// [`PromptError`] when the text has other placeholders than `{{laws}}`.
     pub fn system_text(&self) -> Result<String, PromptError> {
-        fill(&self.system, &[("laws", self.laws.trim_end())])
+        with_laws(&self.system, &self.laws)
     }
 }
 
@@ -82,20 +82,7 @@ pub fn request(system: &str, input: &UserInput, rounds: &[Round], may_ask: bool,
         section("request", &head_tail(&input.text, REQUEST_CHARS)),
     ]
     .concat();
-    ModelRequest {
-        tier: Tier::Brain,
-        messages: vec![
-            ChatMessage::System {
-                content: system.to_owned(),
-            },
-            ChatMessage::User { content: user },
-        ],
-        form: AnswerForm::Structured {
-            name: "task_spec".to_owned(),
-            schema: schema(),
-        },
-        max_output_tokens: None,
-    }
+    ModelRequest::structured(Tier::Brain, system, user, "task_spec", schema())
 }
 
 fn history(input: &UserInput) -> String {

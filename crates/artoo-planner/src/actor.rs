@@ -17,7 +17,9 @@ use artoo_protocol::role::Role;
 use artoo_protocol::units::Timestamp;
 
 use crate::Config;
-use crate::task::{Desk, Task};
+use crate::desk::Desk;
+use crate::dispatch::LongOutput;
+use crate::task::Task;
 
 /// Ended tasks that are remembered, so that a task whose abort overtook it is not begun.
 const ENDED: usize = 256;
@@ -41,6 +43,13 @@ pub enum Effect {
     Announce(DispatchManifest),
     /// Give a subtask to R3.
     Dispatch(SubTask),
+    /// Keep an output that is too long to be handed on whole.
+    Keep {
+        /// The task.
+        task_id: TaskId,
+        /// The output and where it goes.
+        output: LongOutput,
+    },
     /// Let R7 end the task: there is no valid plan.
     Fail(PlanningFailed),
     /// Give R7 the wording that it asked for.
@@ -54,6 +63,11 @@ impl From<Effect> for Command {
             Effect::CallModel { task_id, call, request } => Self::CallModel { task_id, call, request },
             Effect::Announce(message) => Self::publish(&message.task_id.clone(), message),
             Effect::Dispatch(message) => Self::publish(&message.parent_task_id.clone(), message),
+            Effect::Keep { task_id, output } => Self::Keep {
+                task_id,
+                path: output.path,
+                text: output.text,
+            },
             Effect::Fail(message) => Self::publish(&message.task_id.clone(), message),
             Effect::Report(message) => Self::publish(&message.task_id.clone(), message),
         }
@@ -136,6 +150,31 @@ impl Planner {
         self.tasks.values_mut().flat_map(|task| task.woken(desk, now)).collect()
     }
 
+    /// Starts what may start, the task with the fewest running subtasks first, so that a long plan does not hold up a short
+    /// one. One of each task always runs.
+    fn feed(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let most = self.desk.config.limits.parallel_in_all;
+        let mut running: usize = self.tasks.values().map(Task::running).sum();
+        loop {
+            let due = self
+                .tasks
+                .iter_mut()
+                .filter_map(|(_, task)| Some((task.demand()?, task)));
+            let Some((own, task)) = due.min_by_key(|(own, _)| *own) else {
+                return effects;
+            };
+            if own > 0 && running >= most {
+                return effects;
+            }
+            let Some(subtask) = task.send() else {
+                return effects;
+            };
+            running += 1;
+            effects.push(Effect::Dispatch(subtask));
+        }
+    }
+
     fn with(&mut self, task_id: &TaskId, act: impl FnOnce(&mut Task, &Desk) -> Vec<Effect>) -> Vec<Effect> {
         self.tasks
             .get_mut(task_id.suffix())
@@ -149,7 +188,7 @@ impl Actor for Planner {
     const ROLE: Role = Role::R2;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        match event {
+        let mut effects = match event {
             Event::Message { envelope } => match envelope.payload {
                 Message::TaskSpec(spec) => self.opened(now, spec),
                 Message::MemoryReply(reply) => self.recalled(now, &reply),
@@ -168,7 +207,9 @@ impl Actor for Planner {
             } => self.answered(now, &task_id, call, answer),
             Event::Answer { .. } => Vec::new(),
             Event::Wake => self.woken(now),
-        }
+        };
+        effects.extend(self.feed());
+        effects
     }
 
     fn deadline(&self) -> Option<Timestamp> {

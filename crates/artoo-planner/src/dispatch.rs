@@ -3,8 +3,10 @@
 //! Owns which subtask may start when. A later group starts only when every step before it has matched, so that a failed
 //! step's output is never taken for a fact; a group that has begun is finished, because R4b waits for all of it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use artoo_protocol::ids::SubTaskId;
 use artoo_protocol::message::{OutcomeStatus, SubTask, SubTaskOutcome};
 use artoo_protocol::prompt::section;
 use artoo_protocol::text::{head_tail, one_line};
@@ -13,14 +15,32 @@ use serde_json::Value;
 /// Characters of one output that is handed on, and of all of them together.
 const OUTPUT_CHARS: usize = 4_000;
 const OUTPUTS_CHARS: usize = 64_000;
+/// Characters of one output that are handed on however many there are.
+const LEAST_CHARS: usize = 64;
+/// Outputs whose file is named; of more, only the folder.
+const FILES_NAMED: usize = 50;
 /// Characters of an earlier step's intent beside its output.
 const INTENT_CHARS: usize = 200;
 
 /// A plan that is being carried out.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
+    /// In order of sequence.
     steps: Vec<Running>,
+    by_id: BTreeMap<SubTaskId, usize>,
     parallel: usize,
+    /// Where outputs go that are too long to be handed on whole.
+    folder: Option<String>,
+    /// The next step to send.
+    next: usize,
+    /// The sequence of the group that has begun.
+    group: u32,
+    running: usize,
+    failed: bool,
+    /// What the groups before gave, work of earlier rounds first.
+    given: Vec<HandedOn>,
+    /// The same as text, made once for each group.
+    context: String,
 }
 
 #[derive(Clone, Debug)]
@@ -33,85 +53,156 @@ struct Running {
 enum Progress {
     Waiting,
     Sent,
-    Matched { output: String },
+    Matched(HandedOn),
     Failed,
 }
 
+/// An output for the steps that come after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOn {
+    /// What was to be done.
+    pub intent: String,
+    /// What came of it.
+    pub output: String,
+    /// Where the whole output lies, when it is long.
+    pub file: Option<String>,
+}
+
+/// An output that is too long to be handed on whole, and where it is to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongOutput {
+    /// Absolute path.
+    pub path: String,
+    /// The whole output.
+    pub text: String,
+}
+
 impl Dispatch {
-    /// Begins with the first group: the dispatch, and what to send now. `subtasks` are in order of sequence.
-    pub fn start(subtasks: Vec<SubTask>, parallel: usize) -> (Self, Vec<SubTask>) {
-        let steps = subtasks
-            .into_iter()
-            .map(|subtask| Running {
-                subtask,
-                progress: Progress::Waiting,
+    /// A plan, nothing of which was sent yet. `subtasks` are in order of sequence; `given` are outputs of earlier rounds;
+    /// `folder` is where long outputs are kept, if anywhere.
+    pub fn new(subtasks: Vec<SubTask>, parallel: usize, given: Vec<HandedOn>, folder: Option<String>) -> Self {
+        let ids = subtasks.iter().enumerate();
+        Self {
+            by_id: ids.map(|(at, subtask)| (subtask.subtask_id.clone(), at)).collect(),
+            steps: subtasks
+                .into_iter()
+                .map(|subtask| Running {
+                    subtask,
+                    progress: Progress::Waiting,
+                })
+                .collect(),
+            parallel: parallel.max(1),
+            folder,
+            next: 0,
+            group: 0,
+            running: 0,
+            failed: false,
+            given,
+            context: String::new(),
+        }
+    }
+
+    /// Takes an outcome. One that is not awaited (late, foreign, twice) changes nothing. A long output is to be kept
+    /// before anything more is sent.
+    pub fn settle(&mut self, outcome: &SubTaskOutcome) -> Option<LongOutput> {
+        let share = OUTPUTS_CHARS.checked_div(self.steps.len() + self.given.len());
+        let limit = share.unwrap_or(OUTPUT_CHARS).min(OUTPUT_CHARS);
+        let at = self.by_id.get(&outcome.subtask_id)?;
+        let step = self.steps.get_mut(*at).filter(|step| step.progress == Progress::Sent)?;
+        self.running = self.running.saturating_sub(1);
+        if outcome.status != OutcomeStatus::Matched {
+            step.progress = Progress::Failed;
+            self.failed = true;
+            return None;
+        }
+        let output = output_text(&outcome.output);
+        let long = output.chars().nth(limit).is_some();
+        let path = self
+            .folder
+            .as_ref()
+            .filter(|_| long)
+            .map(|folder| format!("{folder}/{}.txt", outcome.subtask_id));
+        step.progress = Progress::Matched(HandedOn {
+            intent: step.subtask.intent.clone(),
+            output: output.clone(),
+            file: path.clone(),
+        });
+        path.map(|path| LongOutput { path, text: output })
+    }
+
+    /// Whether a step may start now.
+    pub fn is_due(&self) -> bool {
+        let Some(step) = self.steps.get(self.next) else {
+            return false;
+        };
+        if step.subtask.sequence > self.group {
+            self.running == 0 && !self.failed
+        } else {
+            self.running < self.parallel
+        }
+    }
+
+    /// Steps that were sent and have not ended.
+    pub const fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Sends one step, if one may start now.
+    pub fn send(&mut self) -> Option<SubTask> {
+        if !self.is_due() {
+            return None;
+        }
+        let sequence = self.steps.get(self.next)?.subtask.sequence;
+        if sequence > self.group {
+            self.group = sequence;
+            self.hand_on();
+        }
+        let step = self.steps.get_mut(self.next)?;
+        step.progress = Progress::Sent;
+        self.next += 1;
+        self.running += 1;
+        Some(with_outputs(&step.subtask, &self.context))
+    }
+
+    /// What a subtask gave, if it matched.
+    pub fn output_of(&self, id: &SubTaskId) -> Option<&HandedOn> {
+        match &self.steps.get(*self.by_id.get(id)?)?.progress {
+            Progress::Matched(handed_on) => Some(handed_on),
+            Progress::Waiting | Progress::Sent | Progress::Failed => None,
+        }
+    }
+
+    /// Makes the text of everything that the steps before the next one gave.
+    fn hand_on(&mut self) {
+        let known = self.given.len();
+        let earlier = self.steps.iter().take(self.next);
+        let done: Vec<&HandedOn> = earlier
+            .filter_map(|step| match &step.progress {
+                Progress::Matched(handed_on) => Some(handed_on),
+                Progress::Waiting | Progress::Sent | Progress::Failed => None,
             })
             .collect();
-        let mut dispatch = Self {
-            steps,
-            parallel: parallel.max(1),
-        };
-        let first = dispatch.due();
-        (dispatch, first)
-    }
-
-    /// Takes an outcome and gives what to send next. One that is not awaited (late, foreign, twice) changes nothing.
-    pub fn settle(&mut self, outcome: &SubTaskOutcome) -> Vec<SubTask> {
-        let awaited = self
-            .steps
-            .iter_mut()
-            .find(|step| step.subtask.subtask_id == outcome.subtask_id && step.progress == Progress::Sent);
-        let Some(step) = awaited else {
-            return Vec::new();
-        };
-        step.progress = match outcome.status {
-            OutcomeStatus::Matched => Progress::Matched {
-                output: output_text(&outcome.output),
-            },
-            OutcomeStatus::Failed | OutcomeStatus::NotRun => Progress::Failed,
-        };
-        self.due()
-    }
-
-    /// What may start now; it counts as sent.
-    fn due(&mut self) -> Vec<SubTask> {
-        let open = |step: &&Running| matches!(step.progress, Progress::Waiting | Progress::Sent);
-        let Some(group) = self.steps.iter().filter(open).map(|step| step.subtask.sequence).min() else {
-            return Vec::new();
-        };
-        let earlier_failed = |step: &Running| step.subtask.sequence < group && step.progress == Progress::Failed;
-        if self.steps.iter().any(earlier_failed) {
-            return Vec::new();
-        }
-        let running = self.steps.iter().filter(|step| step.progress == Progress::Sent).count();
-        let handed_on = self.handed_on(group);
-        self.steps
-            .iter_mut()
-            .filter(|step| step.subtask.sequence == group && step.progress == Progress::Waiting)
-            .take(self.parallel.saturating_sub(running))
-            .map(|step| {
-                step.progress = Progress::Sent;
-                with_outputs(&step.subtask, &handed_on)
-            })
-            .collect()
-    }
-
-    /// What the steps before a group gave, as text for its context.
-    fn handed_on(&self, group: u32) -> String {
-        let earlier = || self.steps.iter().take_while(|step| step.subtask.sequence < group);
         let limit = OUTPUTS_CHARS
-            .checked_div(earlier().count())
+            .checked_div(known + done.len())
             .unwrap_or(OUTPUT_CHARS)
-            .clamp(64, OUTPUT_CHARS);
+            .clamp(LEAST_CHARS, OUTPUT_CHARS);
         let mut text = String::new();
-        for (index, step) in earlier().enumerate() {
-            if let Progress::Matched { output } = &step.progress {
-                let intent = one_line(&step.subtask.intent, INTENT_CHARS);
-                let _ = writeln!(text, "Output of step {} ({intent}):", index + 1);
-                text.push_str(&section("output", &head_tail(output, limit)));
+        for (index, handed_on) in self.given.iter().chain(done.iter().copied()).enumerate() {
+            let intent = one_line(&handed_on.intent, INTENT_CHARS);
+            let _ = writeln!(text, "Output of step {} ({intent}):", index + 1);
+            text.push_str(&section("output", &head_tail(&handed_on.output, limit)));
+            if let Some(file) = &handed_on.file
+                && index < FILES_NAMED
+            {
+                let _ = writeln!(text, "The whole output is in the file {file}");
             }
         }
-        text
+        if let Some(folder) = &self.folder
+            && known + done.len() > FILES_NAMED
+        {
+            let _ = writeln!(text, "Whole outputs that are cut here are in the folder {folder}");
+        }
+        self.context = text;
     }
 }
 
@@ -170,11 +261,34 @@ mod tests {
         subtasks.iter().map(|s| s.subtask_id.as_str()).collect()
     }
 
-    fn plan(sequences: &[u32], parallel: usize) -> (Dispatch, Vec<SubTask>) {
-        Dispatch::start(
-            sequences.iter().enumerate().map(|(id, s)| subtask(id, *s)).collect(),
+    /// A dispatch as a single task drives it: everything that may start is sent at once.
+    struct Driven(Dispatch);
+
+    impl Driven {
+        fn send_all(&mut self) -> Vec<SubTask> {
+            std::iter::from_fn(|| self.0.send()).collect()
+        }
+
+        fn settle(&mut self, outcome: &SubTaskOutcome) -> Vec<SubTask> {
+            let before = self.0.running();
+            self.0.settle(outcome);
+            if self.0.running() == before {
+                return Vec::new();
+            }
+            self.send_all()
+        }
+    }
+
+    fn plan(sequences: &[u32], parallel: usize) -> (Driven, Vec<SubTask>) {
+        let subtasks = sequences.iter().enumerate().map(|(id, s)| subtask(id, *s)).collect();
+        let mut driven = Driven(Dispatch::new(
+            subtasks,
             parallel,
-        )
+            Vec::new(),
+            Some("/data/outputs/t".into()),
+        ));
+        let first = driven.send_all();
+        (driven, first)
     }
 
     #[test]
@@ -199,6 +313,48 @@ mod tests {
             &json!("y".repeat(9_000) + "end"),
         ));
         insta::assert_snapshot!("handed_on", third[0].context.replace(&"y".repeat(500), "y*500 "));
+    }
+
+    #[test]
+    fn a_long_output_is_kept_whole_in_a_file_that_later_steps_are_told_of() {
+        let (mut dispatch, first) = plan(&[1, 2], 8);
+        let text = "z".repeat(4_001);
+        let done = outcome(&first[0].subtask_id, OutcomeStatus::Matched, &json!(text));
+        let long = dispatch.0.settle(&done).unwrap();
+        assert_eq!((long.path.as_str(), long.text), ("/data/outputs/t/s0.txt", text));
+        let context = dispatch.send_all().remove(0).context;
+        assert!(context.contains("[… 1 characters left out …]"), "{context}");
+        assert!(context.ends_with("</output>\nThe whole output is in the file /data/outputs/t/s0.txt\n"));
+        let (mut dispatch, first) = plan(&[1, 2], 8);
+        let done = outcome(&first[0].subtask_id, OutcomeStatus::Matched, &json!("z".repeat(4_000)));
+        assert_eq!(dispatch.0.settle(&done), None);
+    }
+
+    #[test]
+    fn work_of_an_earlier_round_is_handed_to_the_first_group() {
+        let given = HandedOn {
+            intent: "count".into(),
+            output: "87".into(),
+            file: None,
+        };
+        let mut dispatch = Dispatch::new(vec![subtask(0, 1), subtask(1, 2)], 8, vec![given], None);
+        let first = dispatch.send().unwrap();
+        assert_eq!(
+            first.context,
+            "given\n\nOutput of step 1 (count):\n<output>\n87\n</output>\n"
+        );
+        let done = outcome(&first.subtask_id, OutcomeStatus::Matched, &json!("x"));
+        assert_eq!(dispatch.settle(&done), None);
+        let second = dispatch.send().unwrap();
+        assert!(
+            second.context.contains("Output of step 2 (do 0):"),
+            "{}",
+            second.context
+        );
+        assert_eq!(
+            dispatch.output_of(&first.subtask_id).map(|o| o.output.as_str()),
+            Some("x")
+        );
     }
 
     #[test]

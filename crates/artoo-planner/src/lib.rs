@@ -6,18 +6,27 @@
 
 mod actor;
 mod calibration;
+mod carry;
+mod checks;
+mod demands;
+mod desk;
 mod dispatch;
 mod parse;
 mod partial;
 mod prompt;
+mod sameness;
+mod scope;
 mod task;
 mod validate;
 mod words;
 
 pub use actor::{Effect, Planner};
 pub use calibration::{Calibration, calibrate};
+pub use checks::CheckFault;
 pub use partial::partial_result_schema;
 pub use prompt::{Prompts, plan_schema};
+pub use sameness::NEARLY_IDENTICAL;
+pub use scope::Places;
 pub use words::intent_space;
 
 use artoo_protocol::tool::ToolSpec;
@@ -36,6 +45,13 @@ pub struct Config {
     pub limits: Limits,
     /// The fixed texts.
     pub prompts: Prompts,
+    /// Places of this machine that paths in a plan may mean.
+    pub places: Places,
+    /// Folder for outputs that are too long to be handed on whole, absolute; without one, later steps get head and tail.
+    pub outputs: Option<String>,
+    /// Why a check cannot run, for what its text alone does not tell. Not written down: whoever builds a planner gives it.
+    #[serde(skip)]
+    pub check_fault: CheckFault,
 }
 
 /// Bounds of planning and dispatch.
@@ -44,8 +60,10 @@ pub struct Config {
 pub struct Limits {
     /// Most subtasks of one plan.
     pub subtasks: usize,
-    /// Most subtasks of a group that run at once; at least one always does.
+    /// Most subtasks of one task that run at once; at least one always does.
     pub parallel: usize,
+    /// Most subtasks of all tasks together, but one of each task always runs, so that none waits for all others.
+    pub parallel_in_all: usize,
     /// How often a plan that was rejected is made anew.
     pub regenerations: u32,
     /// How long memory may take before planning goes on without it.
@@ -56,7 +74,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             subtasks: 1_000,
-            parallel: 8,
+            parallel: 4,
+            parallel_in_all: 32,
             regenerations: 2,
             memory_wait: Millis::from_seconds(2),
         }

@@ -20,6 +20,8 @@ pub struct Plan {
     pub task_criteria: Vec<Criterion>,
     /// In order of sequence; steps of the same sequence in the order of the answer.
     pub steps: Vec<Step>,
+    /// Which of the kept outcomes still count, by their numbers from 1; all of them without it.
+    pub keep: Option<Vec<usize>>,
     /// What could not be read, for the model.
     pub defects: Vec<String>,
 }
@@ -41,24 +43,29 @@ pub struct Step {
     pub tools: Vec<String>,
     /// When it must be done.
     pub deadline: Option<Timestamp>,
-}
-
-impl Plan {
-    /// The steps in a form in which a repetition shows: order, words of intent and context, tools.
-    pub fn fingerprint(&self) -> String {
-        let mut lines: Vec<String> = self.steps.iter().map(Step::fingerprint).collect();
-        // Steps of one group have no order among themselves.
-        lines.sort();
-        lines.join("\n")
-    }
+    /// Where it may create and change, if the plan narrows what the user allowed.
+    pub scope: Vec<String>,
 }
 
 impl Step {
-    fn fingerprint(&self) -> String {
+    /// What it does in a form in which a repetition shows: words of intent and context, tools.
+    pub fn fingerprint(&self) -> String {
         let mut tools = self.tools.clone();
         tools.sort();
         let (intent, context) = (normalised(&self.intent), normalised(&self.context));
-        format!("{:06}|{intent}|{context}|{}", self.sequence, tools.join(","))
+        format!("{intent}|{context}|{}", tools.join(","))
+    }
+}
+
+/// Numbers the groups of steps that are in order from 1 without gaps.
+pub fn renumber(steps: &mut [Step]) {
+    let (mut group, mut last) = (0_u32, None);
+    for step in steps {
+        if last != Some(step.sequence) {
+            group = group.saturating_add(1);
+            last = Some(step.sequence);
+        }
+        step.sequence = group;
     }
 }
 
@@ -72,6 +79,10 @@ pub fn parse(value: &Value, most: usize) -> Plan {
     };
     let mut defects = Vec::new();
     plan.task_criteria = criteria(fields.get("task_criteria"), "task_criteria", &mut defects);
+    plan.keep = fields.get("keep").and_then(Value::as_array).map(|numbers| {
+        let number = |item: &Value| item.as_u64().and_then(|number| usize::try_from(number).ok());
+        numbers.iter().filter_map(number).collect()
+    });
     let mut sequences = Vec::new();
     for (index, item) in list(fields.get("subtasks"))
         .iter()
@@ -99,16 +110,12 @@ fn step(number: usize, fields: &Map<String, Value>, defects: &mut Vec<String>) -
         intent: text(fields.get("intent")),
         context: context(fields.get("context")),
         criteria: criteria(fields.get("success_criteria"), &place, defects),
-        tools: list(fields.get("tools"))
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|tool| tool.trim().to_owned())
-            .filter(|tool| !tool.is_empty())
-            .collect(),
+        tools: texts(fields.get("tools")),
         deadline: fields
             .get("deadline")
             .and_then(Value::as_str)
             .and_then(|when| Timestamp::parse(when.trim()).ok()),
+        scope: texts(fields.get("scope")),
     }
 }
 
@@ -144,6 +151,17 @@ fn order(steps: &mut Vec<Step>, sequences: &[i64]) {
         step.sequence = group;
         steps.push(step);
     }
+}
+
+/// The texts of a list, or the one text that stands there instead.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    let single = value.and_then(Value::as_str).into_iter();
+    let several = list(value).iter().filter_map(Value::as_str);
+    single
+        .chain(several)
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
+        .collect()
 }
 
 fn criteria(value: Option<&Value>, place: &str, defects: &mut Vec<String>) -> Vec<Criterion> {

@@ -5,7 +5,7 @@
 
 use artoo_protocol::ids::TaskId;
 use artoo_protocol::message::{PartialResult, PartialResultRequest};
-use artoo_protocol::model::{ModelContent, ModelRequest};
+use artoo_protocol::model::{ModelContent, ModelRequest, Tier};
 use artoo_protocol::prompt::section;
 use artoo_protocol::text::{head_tail, one_line};
 use serde_json::{Value, json};
@@ -37,7 +37,13 @@ pub fn request(system: &str, asked: &PartialResultRequest) -> ModelRequest {
         section("reason", &head_tail(&asked.reason, REASON_CHARS)),
         section("outcomes", &prompt::outcomes(&asked.outcomes)),
     ];
-    prompt::request(system, user.concat(), "partial_result", partial_result_schema())
+    ModelRequest::structured(
+        Tier::Brain,
+        system,
+        user.concat(),
+        "partial_result",
+        partial_result_schema(),
+    )
 }
 
 /// Reads the answer; nothing when it says nothing.

@@ -8,13 +8,14 @@ use std::fmt::Write as _;
 use artoo_protocol::message::{
     Directive, FailureMix, MustNot, OutcomeStatus, PlanDirective, SubTaskOutcome, TaskSpec, Urgency, Verdict,
 };
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, section, with_laws};
 use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::carry::Kept;
 use crate::dispatch::output_text;
 
 /// Characters of the request and of the intent.
@@ -58,7 +59,7 @@ impl Prompts {
     /// # Errors
     /// [`PromptError`] when the text has other placeholders than `{{laws}}`.
     pub fn plan_text(&self) -> Result<String, PromptError> {
-        fill(&self.plan, &[("laws", self.laws.trim_end())])
+        with_laws(&self.plan, &self.laws)
     }
 
     /// The system message for a partial result.
@@ -66,7 +67,7 @@ impl Prompts {
     /// # Errors
     /// [`PromptError`] when the text has other placeholders than `{{laws}}`.
     pub fn partial_result_text(&self) -> Result<String, PromptError> {
-        fill(&self.partial_result, &[("laws", self.laws.trim_end())])
+        with_laws(&self.partial_result, &self.laws)
     }
 }
 
@@ -131,6 +132,8 @@ pub struct Situation<'a> {
     pub must_not: &'a MustNot,
     /// The last directive, unless this is the first plan.
     pub directive: Option<&'a PlanDirective>,
+    /// Matched work, and what of it still counts.
+    pub kept: &'a Kept,
     /// The last refused answer.
     pub rejected: Option<&'a Rejection>,
     /// The task.
@@ -149,7 +152,7 @@ pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
         section(
             "previous_outcomes",
             &directive
-                .map(|d| previous(&d.outcomes, &d.gap_summary))
+                .map(|d| previous(&d.outcomes, &d.gap_summary, situation.kept))
                 .unwrap_or_default(),
         ),
         section("rejected", &situation.rejected.map(rejected).unwrap_or_default()),
@@ -157,25 +160,7 @@ pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
         section("request", &head_tail(&situation.spec.raw_input, REQUEST_CHARS)),
         section("intent", &head_tail(&situation.spec.intent, REQUEST_CHARS)),
     ];
-    request(system, user.concat(), "plan", plan_schema())
-}
-
-/// A request of one fixed and one variable message.
-pub fn request(system: &str, user: String, name: &str, schema: Value) -> ModelRequest {
-    ModelRequest {
-        tier: Tier::Brain,
-        messages: vec![
-            ChatMessage::System {
-                content: system.to_owned(),
-            },
-            ChatMessage::User { content: user },
-        ],
-        form: AnswerForm::Structured {
-            name: name.to_owned(),
-            schema,
-        },
-        max_output_tokens: None,
-    }
+    ModelRequest::structured(Tier::Brain, system, user.concat(), "plan", plan_schema())
 }
 
 fn tools(specs: &[ToolSpec]) -> String {
@@ -272,19 +257,39 @@ fn directive_text(directive: &PlanDirective) -> String {
     lines.join("\n")
 }
 
-fn previous(list: &[SubTaskOutcome], gap: &str) -> String {
-    let mut text = outcomes(list);
+fn previous(list: &[SubTaskOutcome], gap: &str, kept: &Kept) -> String {
+    let mut text = listed(list, |outcome| {
+        let id = &outcome.subtask_id;
+        let dropped = kept.dropped.iter().find(|(dropped, _)| dropped == id);
+        let number = kept.work.iter().position(|work| work.subtask_id == *id);
+        match (outcome.status, number, dropped) {
+            (OutcomeStatus::Matched, Some(at), _) => format!("matched, kept as {}", at + 1),
+            (OutcomeStatus::Matched, None, Some((_, why))) => format!("matched, but does not count: {why}"),
+            (status, _, _) => plain_status(status).to_owned(),
+        }
+    });
     if !gap.trim().is_empty() {
         let _ = writeln!(text, "Gap: {}", one_line(gap, 2 * REASON_CHARS));
+    }
+    if !kept.work.is_empty() {
+        text.push_str(KEPT);
     }
     text
 }
 
+/// What the model is told of kept work; only where there is some, so that it costs nothing else.
+const KEPT: &str = "What is kept counts as done, and every new subtask gets its output: plan only what is missing. To keep less, \
+                    add \"keep\": [numbers] to the answer.\n";
+
 /// Outcomes in words, bounded.
 pub fn outcomes(list: &[SubTaskOutcome]) -> String {
+    listed(list, |outcome| plain_status(outcome.status).to_owned())
+}
+
+fn listed(list: &[SubTaskOutcome], status: impl Fn(&SubTaskOutcome) -> String) -> String {
     let mut text = String::new();
     for (index, outcome) in list.iter().take(OUTCOMES).enumerate() {
-        let _ = write!(text, "{}. {}", index + 1, outcome_text(outcome));
+        let _ = write!(text, "{}. {}", index + 1, outcome_text(outcome, &status(outcome)));
     }
     let more = list.len().saturating_sub(OUTCOMES);
     if more > 0 {
@@ -293,12 +298,15 @@ pub fn outcomes(list: &[SubTaskOutcome]) -> String {
     head_tail(&text, OUTCOMES_CHARS)
 }
 
-fn outcome_text(outcome: &SubTaskOutcome) -> String {
-    let status = match outcome.status {
+const fn plain_status(status: OutcomeStatus) -> &'static str {
+    match status {
         OutcomeStatus::Matched => "matched",
         OutcomeStatus::Failed => "failed",
         OutcomeStatus::NotRun => "not run",
-    };
+    }
+}
+
+fn outcome_text(outcome: &SubTaskOutcome, status: &str) -> String {
     let mut text = format!("[{status}] {}\n", one_line(&outcome.intent, REASON_CHARS));
     if outcome.status == OutcomeStatus::NotRun {
         return text;

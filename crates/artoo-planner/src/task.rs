@@ -4,51 +4,31 @@
 
 use artoo_protocol::ids::{CallId, SubTaskId};
 use artoo_protocol::message::{
-    Cause, DispatchManifest, MemoryQuery, MemoryReply, MustNot, PartialResultRequest, PlanDirective, PlannedSubTask,
-    PlanningFailed, SubTask, SubTaskOutcome, TaskSpec,
+    Cause, Caution, DispatchManifest, MemoryQuery, MemoryReply, MustNot, OutcomeStatus, PartialResultRequest,
+    PlanDirective, PlannedSubTask, PlanningFailed, SubTask, SubTaskOutcome, TaskSpec,
 };
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply};
-use artoo_protocol::prompt::PromptError;
 use artoo_protocol::text::head_tail;
 use artoo_protocol::units::Timestamp;
 use serde_json::Value;
 
-use crate::Config;
 use crate::actor::Effect;
 use crate::calibration::{Calibration, calibrate};
+use crate::carry::{self, Carrying, Kept, Matched};
+use crate::desk::Desk;
 use crate::dispatch::Dispatch;
 use crate::parse::{Plan, Step, parse};
 use crate::partial;
 use crate::prompt::{Rejection, Situation, plan_request};
-use crate::validate::{Ground, validate};
+use crate::sameness::Given;
+use crate::scope::Allowed;
+use crate::validate::{Ground, Work, validate};
 use crate::words::intent_space;
 
 /// Where the entries of this machine live in memory.
 const ENTITY: &str = "env:local";
 /// Characters of a failure's reason.
 const REASON_CHARS: usize = 1_000;
-
-/// What all tasks share: the configuration and the texts made from it once.
-#[derive(Debug)]
-pub struct Desk {
-    config: Config,
-    tool_names: Vec<String>,
-    plan_system: String,
-    partial_system: String,
-}
-
-impl Desk {
-    /// # Errors
-    /// [`PromptError`] when a configured prompt has other placeholders than `{{laws}}`.
-    pub fn new(config: Config) -> Result<Self, PromptError> {
-        Ok(Self {
-            tool_names: config.tools.iter().map(|tool| tool.name.clone()).collect(),
-            plan_system: config.prompts.plan_text()?,
-            partial_system: config.prompts.partial_result_text()?,
-            config,
-        })
-    }
-}
 
 /// Where a task stands.
 #[derive(Debug)]
@@ -58,11 +38,39 @@ enum State {
     /// The model makes a plan.
     Planning(Draft),
     /// A plan is carried out, or has been; R4b judges it.
-    Dispatching { dispatch: Dispatch, fingerprint: String },
+    Dispatching(Box<Current>),
     /// R7 gives the task up, and the model words what was achieved; without a call that is done.
     Reporting { call: Option<CallId> },
     /// No plan could be made.
     Failed,
+}
+
+/// A plan that is carried out.
+#[derive(Debug)]
+struct Current {
+    dispatch: Dispatch,
+    steps: Vec<(SubTaskId, Step)>,
+    /// Work of earlier rounds that counts in it.
+    carried: Vec<Matched>,
+    work: Work,
+}
+
+impl Current {
+    /// Everything that matched so far, earlier rounds included.
+    fn matched(self, round: u32) -> Vec<Matched> {
+        let mut matched = self.carried;
+        for (subtask_id, step) in self.steps {
+            if let Some(handed_on) = self.dispatch.output_of(&subtask_id).cloned() {
+                matched.push(Matched {
+                    subtask_id,
+                    round,
+                    step,
+                    handed_on,
+                });
+            }
+        }
+        matched
+    }
 }
 
 /// A plan in the making.
@@ -86,8 +94,15 @@ pub struct Task {
     round: u32,
     /// What directives forbade so far.
     blocked: MustNot,
-    failed_plans: Vec<String>,
+    failed_plans: Vec<Work>,
+    /// Tools that the subtasks which failed last used.
+    tried: Vec<String>,
+    /// Matched work that the last directive left standing.
+    kept: Kept,
     directive: Option<PlanDirective>,
+    /// Words that the task gives.
+    given: Given,
+    allowed: Allowed,
     state: State,
 }
 
@@ -95,6 +110,8 @@ impl Task {
     /// A new task, which asks memory first.
     pub fn open(desk: &Desk, now: Timestamp, spec: TaskSpec) -> (Self, Effect) {
         let mut task = Self {
+            given: Given::of(&[&spec.intent, &spec.raw_input]),
+            allowed: desk.allowed(&spec),
             spec,
             started_at: now,
             calls: CallId(0),
@@ -103,6 +120,8 @@ impl Task {
             round: 0,
             blocked: MustNot::default(),
             failed_plans: Vec::new(),
+            tried: Vec::new(),
+            kept: Kept::default(),
             directive: None,
             state: State::Failed,
         };
@@ -114,7 +133,7 @@ impl Task {
     pub fn deadline(&self) -> Option<Timestamp> {
         match &self.state {
             State::Recalling { until, .. } => Some(*until),
-            State::Planning(_) | State::Dispatching { .. } | State::Reporting { .. } | State::Failed => None,
+            State::Planning(_) | State::Dispatching(_) | State::Reporting { .. } | State::Failed => None,
         }
     }
 
@@ -159,25 +178,64 @@ impl Task {
             State::Planning(_)
             | State::Reporting { .. }
             | State::Recalling { .. }
-            | State::Dispatching { .. }
+            | State::Dispatching(_)
             | State::Failed => Vec::new(),
         }
     }
 
     /// A subtask ended.
     pub fn settled(&mut self, outcome: &SubTaskOutcome) -> Vec<Effect> {
-        let State::Dispatching { dispatch, .. } = &mut self.state else {
+        let State::Dispatching(current) = &mut self.state else {
             return Vec::new();
         };
-        dispatch.settle(outcome).into_iter().map(Effect::Dispatch).collect()
+        let long = current.dispatch.settle(outcome);
+        let keep = long.map(|output| Effect::Keep {
+            task_id: self.spec.task_id.clone(),
+            output,
+        });
+        keep.into_iter().collect()
+    }
+
+    /// Whether a subtask may start, and how many run: what fairness between tasks is decided by.
+    pub fn demand(&self) -> Option<usize> {
+        match &self.state {
+            State::Dispatching(current) if current.dispatch.is_due() => Some(current.dispatch.running()),
+            State::Dispatching(_)
+            | State::Planning(_)
+            | State::Reporting { .. }
+            | State::Recalling { .. }
+            | State::Failed => None,
+        }
+    }
+
+    /// Subtasks that are running.
+    pub fn running(&self) -> usize {
+        match &self.state {
+            State::Dispatching(current) => current.dispatch.running(),
+            State::Planning(_) | State::Reporting { .. } | State::Recalling { .. } | State::Failed => 0,
+        }
+    }
+
+    /// Starts one subtask.
+    pub fn send(&mut self) -> Option<SubTask> {
+        match &mut self.state {
+            State::Dispatching(current) => current.dispatch.send(),
+            State::Planning(_) | State::Reporting { .. } | State::Recalling { .. } | State::Failed => None,
+        }
     }
 
     /// R7 demands another plan: the present one counts as failed, and memory is asked anew.
     pub fn directed(&mut self, desk: &Desk, now: Timestamp, directive: PlanDirective) -> Vec<Effect> {
-        let State::Dispatching { fingerprint, .. } = &self.state else {
-            return Vec::new();
+        let current = match std::mem::replace(&mut self.state, State::Failed) {
+            State::Dispatching(current) => current,
+            unchanged @ (State::Planning(_) | State::Reporting { .. } | State::Recalling { .. } | State::Failed) => {
+                self.state = unchanged;
+                return Vec::new();
+            }
         };
-        self.failed_plans.push(fingerprint.clone());
+        self.failed_plans.push(current.work.clone());
+        self.tried = tried(&directive.outcomes);
+        self.kept = carry::sort(&directive, current.matched(self.round));
         add_new(&mut self.blocked.tools, &directive.blocked_tools);
         add_new(&mut self.blocked.targets, &directive.blocked_targets);
         let all_gone = desk.tool_names.iter().all(|name| self.blocked.tools.contains(name));
@@ -241,6 +299,7 @@ impl Task {
                 memory: &draft.memory.lines,
                 must_not: &draft.must_not,
                 directive: self.directive.as_ref(),
+                kept: &self.kept,
                 rejected,
                 spec: &self.spec,
             },
@@ -275,17 +334,27 @@ impl Task {
             }
         };
         let limits = &desk.config.limits;
-        let plan = parse(&value, limits.subtasks);
+        let mut plan = parse(&value, limits.subtasks);
+        let directive = self.directive.as_ref().map(|directive| directive.directive);
+        let carrying = carry::carry(&mut plan, &self.kept, directive, &self.given);
+        let carried: Vec<&Step> = carrying.work.iter().map(|work| &work.step).collect();
+        let work = Work::of(&carried, &plan, &self.given);
         let ground = Ground {
             intent: &self.spec.intent,
             tools: &desk.tool_names,
             must_not: &draft.must_not,
+            directive,
             failed_plans: &self.failed_plans,
+            tried: &self.tried,
+            work: &work,
+            stood_for: carrying.stood_for,
+            allowed: &self.allowed,
+            check_fault: &desk.config.check_fault,
             subtasks: limits.subtasks,
         };
         let reasons = validate(&ground, &plan);
         if reasons.is_empty() {
-            return self.dispatch(desk, now, &draft, plan);
+            return vec![self.dispatch(desk, now, &draft, plan, carrying, work)];
         }
         if draft.regenerations >= limits.regenerations {
             let tries = draft.regenerations.saturating_add(1);
@@ -300,62 +369,73 @@ impl Task {
         vec![self.ask(desk, now, draft, Some(&rejection))]
     }
 
-    fn dispatch(&mut self, desk: &Desk, now: Timestamp, draft: &Draft, plan: Plan) -> Vec<Effect> {
+    fn dispatch(
+        &mut self,
+        desk: &Desk,
+        now: Timestamp,
+        draft: &Draft,
+        plan: Plan,
+        carrying: Carrying,
+        work: Work,
+    ) -> Effect {
         self.round = self.round.saturating_add(1);
-        let fingerprint = plan.fingerprint();
-        let subtasks: Vec<SubTask> = plan
-            .steps
-            .into_iter()
-            .map(|step| self.subtask(now, step, &draft.must_not))
+        let steps: Vec<(SubTaskId, Step)> = plan.steps.into_iter().map(|step| (self.mint(now), step)).collect();
+        let subtasks: Vec<SubTask> = steps
+            .iter()
+            .map(|(id, step)| self.subtask(now, id, step, draft))
             .collect();
         let manifest = DispatchManifest {
             task_id: self.spec.task_id.clone(),
             slug: self.spec.slug.clone(),
             intent: self.spec.intent.clone(),
             round: self.round,
-            subtask_ids: subtasks.iter().map(|subtask| subtask.subtask_id.clone()).collect(),
+            subtask_ids: steps.iter().map(|(id, _)| id.clone()).collect(),
             subtasks: subtasks.iter().map(planned_subtask).collect(),
-            carried: Vec::new(),
+            carried: carrying.named,
             task_criteria: plan.task_criteria,
             started_at: self.started_at,
             dispatched_at: now,
             rules_used: draft.memory.rules_used.clone(),
         };
-        let (dispatch, first) = Dispatch::start(subtasks, desk.config.limits.parallel);
-        self.state = State::Dispatching { dispatch, fingerprint };
-        let mut effects = vec![Effect::Announce(manifest)];
-        effects.extend(first.into_iter().map(Effect::Dispatch));
-        effects
+        let given = carrying.work.iter().map(|work| work.handed_on.clone()).collect();
+        let folder = desk.outputs_of(&self.spec);
+        self.state = State::Dispatching(Box::new(Current {
+            dispatch: Dispatch::new(subtasks, desk.config.limits.parallel, given, folder),
+            steps,
+            carried: carrying.work,
+            work,
+        }));
+        Effect::Announce(manifest)
     }
 
-    fn subtask(&mut self, now: Timestamp, step: Step, must_not: &MustNot) -> SubTask {
+    fn mint(&mut self, now: Timestamp) -> SubTaskId {
         let subtask_id = SubTaskId::derive(now, &self.spec.task_id, self.minted);
         self.minted = self.minted.saturating_add(1);
-        let mut scope = self.spec.scope.clone();
-        scope.extend(
-            self.spec
-                .constraints
-                .scope
-                .iter()
-                .filter(|scope| is_path(scope))
-                .cloned(),
-        );
+        subtask_id
+    }
+
+    fn subtask(&self, now: Timestamp, id: &SubTaskId, step: &Step, draft: &Draft) -> SubTask {
+        let caution = &draft.memory.caution;
         SubTask {
-            subtask_id,
+            subtask_id: id.clone(),
             parent_task_id: self.spec.task_id.clone(),
-            intent: step.intent,
-            context: step.context,
-            success_criteria: step.criteria,
+            intent: step.intent.clone(),
+            context: step.context.clone(),
+            success_criteria: step.criteria.clone(),
             sequence: step.sequence,
-            tools: step.tools,
+            tools: step.tools.clone(),
             // A model may write any date; one that has passed is no deadline.
             deadline: step
                 .deadline
                 .filter(|when| *when > now)
                 .or(self.spec.constraints.deadline),
-            must_not: must_not.clone(),
-            caution: None,
-            scope,
+            must_not: draft.must_not.clone(),
+            caution: (!Caution::is_empty(caution)).then(|| Box::new(caution.clone())),
+            scope: if step.scope.is_empty() {
+                self.allowed.stated().to_vec()
+            } else {
+                step.scope.clone()
+            },
         }
     }
 
@@ -380,9 +460,21 @@ fn planned_subtask(subtask: &SubTask) -> PlannedSubTask {
     }
 }
 
-/// Whether a stated scope is a place on this machine, not a site or an application.
-fn is_path(scope: &str) -> bool {
-    !scope.contains("://") && (scope.starts_with(['/', '~', '.']) || scope.contains('/'))
+/// The tools that failing subtasks used, plain and qualified by program.
+fn tried(outcomes: &[SubTaskOutcome]) -> Vec<String> {
+    let failing = outcomes
+        .iter()
+        .filter(|outcome| outcome.status == OutcomeStatus::Failed);
+    let mut names = Vec::new();
+    for call in failing
+        .flat_map(|outcome| &outcome.tool_calls)
+        .filter(|call| !call.not_run)
+    {
+        let programs = call.programs.iter().map(|program| format!("{}:{program}", call.tool));
+        add_new(&mut names, &[call.tool.clone()]);
+        add_new(&mut names, &programs.collect::<Vec<_>>());
+    }
+    names
 }
 
 fn add_new(list: &mut Vec<String>, more: &[String]) {

@@ -3,11 +3,14 @@
 //! Owns acceptance. It is code on purpose: a plan that a model promises to be good is not one. Knows no state of a task
 //! beyond what [`Ground`] holds.
 
-use artoo_protocol::message::{Check, CountOf, Criterion, MustNot};
+use artoo_protocol::message::{Criterion, Directive, MustNot};
 use artoo_protocol::text::one_line;
-use regex::RegexBuilder;
 
+use crate::checks::{self, CheckFault};
+use crate::demands;
 use crate::parse::{Plan, Step};
+use crate::sameness::{Bag, Given};
+use crate::scope::Allowed;
 use crate::words::{contains_whole, normalised};
 
 /// Reasons that a model is given at once.
@@ -18,10 +21,6 @@ const CONTEXT_CHARS: usize = 40_000;
 const CRITERION_CHARS: usize = 2_000;
 /// Criteria of one subtask, or of the task.
 const CRITERIA: usize = 50;
-/// Bytes of a pattern and of its compiled form, and its depth: what the check runner accepts too.
-const PATTERN_BYTES: usize = 2_000;
-const COMPILED_BYTES: usize = 4 << 20;
-const PATTERN_DEPTH: u32 = 100;
 
 /// What a plan is measured against.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +31,64 @@ pub struct Ground<'a> {
     pub tools: &'a [String],
     /// What must not be used.
     pub must_not: &'a MustNot,
-    /// Fingerprints of the plans that failed.
-    pub failed_plans: &'a [String],
+    /// What is demanded of this plan, unless it is the first.
+    pub directive: Option<Directive>,
+    /// The plans that failed.
+    pub failed_plans: &'a [Work],
+    /// Tools that the subtasks which failed last used, plain and qualified by program.
+    pub tried: &'a [String],
+    /// The plan with the work that it carries over.
+    pub work: &'a Work,
+    /// Subtasks of the answer that were left out because kept work stands for them.
+    pub stood_for: usize,
+    /// Where the task may create and change.
+    pub allowed: &'a Allowed,
+    /// Why a check cannot run.
+    pub check_fault: &'a CheckFault,
     /// Most subtasks.
     pub subtasks: usize,
+}
+
+/// What a plan does, in forms in which a repetition shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Steps in their order; those of one group have none among themselves.
+    ordered: Vec<(u32, String)>,
+    /// Its words and tools.
+    pub bag: Bag,
+    carries: bool,
+}
+
+impl Work {
+    /// Of a plan and of the steps whose work it carries over, which come before it.
+    pub fn of(carried: &[&Step], plan: &Plan, given: &Given) -> Self {
+        let last = carried.iter().map(|step| step.sequence).max().unwrap_or_default();
+        let before = carried.iter().map(|step| (step.sequence, step.fingerprint()));
+        let own = plan
+            .steps
+            .iter()
+            .map(|step| (last.saturating_add(step.sequence), step.fingerprint()));
+        let mut ordered: Vec<(u32, String)> = before.chain(own).collect();
+        ordered.sort_unstable();
+        Self {
+            ordered,
+            bag: Bag::of(carried.iter().copied().chain(&plan.steps), given),
+            carries: !carried.is_empty(),
+        }
+    }
+
+    /// Whether these are the same steps. What is carried over lost its place, so then the order does not count.
+    fn repeats(&self, other: &Self) -> bool {
+        if !self.carries {
+            return self.ordered == other.ordered;
+        }
+        let steps = |work: &Self| {
+            let mut steps: Vec<String> = work.ordered.iter().map(|(_, step)| step.clone()).collect();
+            steps.sort_unstable();
+            steps
+        };
+        steps(self) == steps(other)
+    }
 }
 
 /// One rule: its name, and what it finds.
@@ -87,8 +140,24 @@ const RULES: &[Rule] = &[
         find: bad_check,
     },
     Rule {
+        name: "scope_left",
+        find: scope_left,
+    },
+    Rule {
         name: "repeated_plan",
         find: repeated_plan,
+    },
+    Rule {
+        name: "nearly_repeated",
+        find: demands::nearly_repeated,
+    },
+    Rule {
+        name: "nothing_new",
+        find: demands::nothing_new,
+    },
+    Rule {
+        name: "approach_left",
+        find: demands::approach_left,
     },
 ];
 
@@ -116,8 +185,10 @@ pub fn validate(ground: &Ground<'_>, plan: &Plan) -> Vec<String> {
     reasons
 }
 
-fn no_subtasks(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    if plan.steps.is_empty() {
+fn no_subtasks(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    if plan.steps.is_empty() && ground.stood_for > 0 {
+        found.push("every subtask only repeats work that is kept; plan what is missing".to_owned());
+    } else if plan.steps.is_empty() {
         found.push("the plan has no subtask; give at least one".to_owned());
     }
 }
@@ -241,18 +312,31 @@ fn blocked_target(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
     }
 }
 
-fn repeated_plan(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    if ground.failed_plans.contains(&plan.fingerprint()) {
+fn scope_left(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+    for step in &plan.steps {
+        for path in step.scope.iter().filter(|path| !ground.allowed.covers(path)) {
+            found.push(format!(
+                "subtask {}: its scope `{}` leaves what the user allowed ({}); narrow it or leave it out",
+                step.number,
+                quote(path),
+                ground.allowed
+            ));
+        }
+    }
+}
+
+fn repeated_plan(ground: &Ground<'_>, _: &Plan, found: &mut Vec<String>) {
+    if ground.failed_plans.iter().any(|failed| ground.work.repeats(failed)) {
         found.push(
             "these are the steps of a plan that failed; do it in another way, not only with other criteria".to_owned(),
         );
     }
 }
 
-fn bad_check(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
+fn bad_check(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
     for (place, criteria) in criteria_of(plan) {
         for criterion in criteria {
-            if let Some(fault) = criterion.check.as_ref().and_then(fault) {
+            if let Some(fault) = criterion.check.as_ref().and_then(|check| ground.check_fault.of(check)) {
                 found.push(format!(
                     "{place}: the check of `{}` cannot run: {fault}",
                     quote(&criterion.criterion)
@@ -260,73 +344,6 @@ fn bad_check(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
             }
         }
     }
-}
-
-/// Why a check cannot run, seen from its text alone.
-fn fault(check: &Check) -> Option<String> {
-    match check {
-        Check::ExitCode { command, equals: _ } => command.as_deref().and_then(bad_pattern),
-        Check::FileExists { path } | Check::FileAbsent { path } => no_path(path),
-        Check::FileContains { path, pattern } => no_path(path).or_else(|| bad_pattern(pattern)),
-        Check::OutputMatches { pattern } => bad_pattern(pattern),
-        Check::OutputEquals { value: _ } => None,
-        Check::JsonPath {
-            path,
-            pointer,
-            equals: _,
-        } => path.as_deref().and_then(no_path).or_else(|| {
-            let valid = pointer.is_empty() || pointer.starts_with('/');
-            (!valid).then(|| {
-                format!(
-                    "`{}` is no JSON pointer; it is empty or starts with `/`",
-                    quote(pointer)
-                )
-            })
-        }),
-        Check::Count {
-            of,
-            path,
-            pattern,
-            op: _,
-            value: _,
-        } => count_fault(*of, path.as_deref(), pattern.as_deref()),
-        Check::Sha256 { path, equals } => no_path(path).or_else(|| {
-            let valid = equals.len() == 64 && equals.bytes().all(|b| b.is_ascii_hexdigit());
-            (!valid).then(|| "`equals` is not 64 hex digits; leave the check out if the digest is not known".to_owned())
-        }),
-        Check::CommandSucceeds { command } => command.trim().is_empty().then(|| "its command is empty".to_owned()),
-    }
-}
-
-fn count_fault(of: CountOf, path: Option<&str>, pattern: Option<&str>) -> Option<String> {
-    let missing = match (of, path, pattern) {
-        (CountOf::Files, None, _) => Some("counting files needs the `path` of a folder".to_owned()),
-        (CountOf::Matches, _, None) => Some("counting matches needs a `pattern`".to_owned()),
-        (CountOf::Files | CountOf::Lines | CountOf::Matches, _, _) => None,
-    };
-    missing
-        .or_else(|| path.and_then(no_path))
-        .or_else(|| pattern.and_then(bad_pattern))
-}
-
-fn no_path(path: &str) -> Option<String> {
-    path.trim().is_empty().then(|| "its path is empty".to_owned())
-}
-
-fn bad_pattern(pattern: &str) -> Option<String> {
-    if pattern.len() > PATTERN_BYTES {
-        return Some(format!("its pattern is longer than {PATTERN_BYTES} bytes"));
-    }
-    let built = RegexBuilder::new(pattern)
-        .size_limit(COMPILED_BYTES)
-        .nest_limit(PATTERN_DEPTH)
-        .build();
-    // The last line of the parser's message holds the reason; the lines before it draw a picture.
-    built.err().map(|error| {
-        let text = error.to_string();
-        let reason = text.lines().last().unwrap_or_default();
-        format!("pattern `{}`: {}", quote(pattern), one_line(reason, 200))
-    })
 }
 
 fn criteria_of(plan: &Plan) -> impl Iterator<Item = (String, &[Criterion])> {
@@ -344,32 +361,9 @@ fn criteria_of(plan: &Plan) -> impl Iterator<Item = (String, &[Criterion])> {
 fn step_texts(step: &Step) -> Vec<String> {
     let mut texts = vec![step.intent.clone(), step.context.clone()];
     for check in step.criteria.iter().filter_map(|criterion| criterion.check.as_ref()) {
-        texts.extend(check_texts(check).into_iter().map(str::to_owned));
+        texts.extend(checks::inputs(check).into_iter().map(str::to_owned));
     }
     texts
-}
-
-fn check_texts(check: &Check) -> Vec<&str> {
-    match check {
-        Check::ExitCode { command, equals: _ } => command.as_deref().into_iter().collect(),
-        Check::FileExists { path } | Check::FileAbsent { path } | Check::Sha256 { path, equals: _ } => vec![path],
-        Check::FileContains { path, pattern } => vec![path, pattern],
-        Check::OutputMatches { pattern } => vec![pattern],
-        Check::OutputEquals { value } => vec![value],
-        Check::JsonPath {
-            path,
-            pointer: _,
-            equals: _,
-        } => path.as_deref().into_iter().collect(),
-        Check::Count {
-            of: _,
-            path,
-            pattern,
-            op: _,
-            value: _,
-        } => path.as_deref().into_iter().chain(pattern.as_deref()).collect(),
-        Check::CommandSucceeds { command } => vec![command],
-    }
 }
 
 /// The tool of a tool that is qualified by program: `shell` of `shell:curl`.
@@ -377,7 +371,7 @@ pub fn unqualified(tool: &str) -> &str {
     tool.split_once(':').map_or(tool, |(base, _)| base)
 }
 
-fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     one_line(text, 100)
 }
 
@@ -385,18 +379,50 @@ fn quote(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::parse::parse;
+    use artoo_protocol::message::Check;
     use serde_json::{Value, json};
 
-    fn reasons_on(must_not: &MustNot, failed: &[String], subtasks: usize, value: &Value) -> Vec<String> {
+    const GOAL: &str = "Count the rust files";
+
+    fn work(value: &Value) -> Work {
+        Work::of(&[], &parse(value, 100), &Given::of(&[GOAL]))
+    }
+
+    /// What a directive demands after plans that failed.
+    #[derive(Default)]
+    struct Demand {
+        directive: Option<Directive>,
+        failed: Vec<Work>,
+        tried: Vec<String>,
+    }
+
+    fn reasons_after(demand: &Demand, must_not: &MustNot, subtasks: usize, value: &Value) -> Vec<String> {
         let tools = ["shell", "read_file", "write_file", "git.log"].map(str::to_owned);
         let ground = Ground {
-            intent: "Count the rust files",
+            intent: GOAL,
             tools: &tools,
             must_not,
-            failed_plans: failed,
+            directive: demand.directive,
+            failed_plans: &demand.failed,
+            tried: &demand.tried,
+            work: &work(value),
+            stood_for: 0,
+            allowed: &Allowed::new(vec!["/data".into()], crate::Places::default()),
+            check_fault: &CheckFault::by(|check| {
+                matches!(check, Check::CommandSucceeds { command } if command.starts_with("rm"))
+                    .then(|| "it could destroy".to_owned())
+            }),
             subtasks,
         };
         validate(&ground, &parse(value, subtasks))
+    }
+
+    fn reasons_on(must_not: &MustNot, failed: &[Work], subtasks: usize, value: &Value) -> Vec<String> {
+        let demand = Demand {
+            failed: failed.to_vec(),
+            ..Demand::default()
+        };
+        reasons_after(&demand, must_not, subtasks, value)
     }
 
     fn reasons(value: &Value) -> Vec<String> {
@@ -419,7 +445,7 @@ mod tests {
     #[test]
     fn every_rule_refuses_its_case_and_no_other() {
         assert_eq!(reasons(&step(&json!({}))), Vec::<String>::new());
-        let repeated = vec![parse(&step(&json!({})), 3).fingerprint()];
+        let repeated = vec![work(&step(&json!({})))];
         let blocked = MustNot {
             tools: vec!["shell:find".into(), "read_file".into()],
             targets: vec!["/data/src".into()],
@@ -468,6 +494,18 @@ mod tests {
             ),
             (
                 &free,
+                vec![],
+                "bad_check",
+                with_check(&json!({"kind": "command_succeeds", "command": "rm -r src"})),
+            ),
+            (
+                &free,
+                vec![],
+                "scope_left",
+                step(&json!({"scope": ["/data/x", "/etc"]})),
+            ),
+            (
+                &free,
                 repeated,
                 "repeated_plan",
                 step(&json!({"success_criteria": ["another one"]})),
@@ -483,12 +521,99 @@ mod tests {
             all.push(one_line(&found[0], 300));
         }
         insta::assert_snapshot!("reasons", all.join("\n"));
-        for rule in RULES {
+        // What only a directive demands is in the next test.
+        let demanded = ["nearly_repeated", "nothing_new", "approach_left"];
+        for rule in RULES.iter().filter(|rule| !demanded.contains(&rule.name)) {
             assert!(
                 all.iter().any(|reason| reason.starts_with(rule.name)),
                 "{} has no case",
                 rule.name
             );
+        }
+    }
+
+    #[test]
+    fn each_directive_refuses_what_is_not_the_change_demanded_and_accepts_what_is() {
+        let count = |how: &str, tools: &Value| {
+            step(&json!({"intent": format!("Count the rust files below src {how}"), "tools": tools}))
+        };
+        let grep = "by listing all files with their names, line by line, and then counting the lines of that list";
+        let old = count(grep, &json!(["shell:grep", "read_file"]));
+        let targets = |targets: &[&str]| MustNot {
+            tools: Vec::new(),
+            targets: targets.iter().map(|&target| target.to_owned()).collect(),
+        };
+        let tools = |tools: &[&str]| MustNot {
+            tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+            targets: Vec::new(),
+        };
+        let cases = [
+            (
+                Directive::Refine,
+                targets(&["/mnt/old"]),
+                count("with another list", &json!(["git.log"])),
+                "approach_left",
+                count("with the hidden ones left out", &json!(["shell:grep"])),
+            ),
+            (
+                Directive::ChangePath,
+                targets(&["/mnt/old"]),
+                count("in /mnt/old", &json!(["shell:grep"])),
+                "blocked_target",
+                count("in /mnt/new", &json!(["shell:grep"])),
+            ),
+            (
+                Directive::ChangeApproach,
+                tools(&["write_file"]),
+                count(&grep.replace("and then", "then"), &json!(["shell:grep", "read_file"])),
+                "nearly_repeated",
+                count("by their type", &json!(["shell:find", "read_file"])),
+            ),
+            (
+                Directive::BreakSymmetry,
+                tools(&["shell:grep"]),
+                count("by reading every folder", &json!(["read_file"])),
+                "nothing_new",
+                count("from the history of the repository", &json!(["git.log"])),
+            ),
+        ];
+        for (directive, must_not, refused, rule, accepted) in cases {
+            let demand = Demand {
+                directive: Some(directive),
+                failed: vec![work(&old)],
+                tried: ["shell", "shell:grep", "read_file"].map(str::to_owned).to_vec(),
+            };
+            let found = reasons_after(&demand, &must_not, 3, &refused);
+            assert!(
+                found.len() == 1 && found[0].starts_with(&format!("{rule}:")),
+                "{directive:?}: {found:?}"
+            );
+            let found = reasons_after(&demand, &must_not, 3, &accepted);
+            assert_eq!(found, Vec::<String>::new(), "{directive:?}");
+            let again = reasons_after(&demand, &MustNot::default(), 3, &old);
+            assert!(
+                again.iter().any(|reason| reason.starts_with("repeated_plan:")),
+                "{directive:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plan_that_may_be_new_is_not_refused_by_break_symmetry() {
+        let demand = Demand {
+            directive: Some(Directive::BreakSymmetry),
+            failed: Vec::new(),
+            tried: ["shell", "shell:grep", "read_file"].map(str::to_owned).to_vec(),
+        };
+        for (tools, refused) in [
+            (json!([]), false),
+            (json!(["shell"]), false),
+            (json!(["shell:awk"]), false),
+            (json!(["read_file", "write_file"]), false),
+            (json!(["shell:grep", "read_file"]), true),
+        ] {
+            let found = reasons_after(&demand, &MustNot::default(), 3, &step(&json!({ "tools": tools })));
+            assert_eq!(!found.is_empty(), refused, "{tools}: {found:?}");
         }
     }
 

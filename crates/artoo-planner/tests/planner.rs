@@ -51,6 +51,8 @@ fn planner() -> Planner {
         ],
         limits: Limits::default(),
         prompts: Prompts::default(),
+        outputs: Some("/data/outputs".into()),
+        ..Config::default()
     })
     .unwrap()
 }
@@ -480,6 +482,307 @@ fn the_checks_that_the_prompt_teaches_are_valid() {
     assert_eq!(kinds.len(), 10, "every kind has an example: {kinds:?}");
 }
 
+/// A planner in its second round: the first plan was "Count" and "Look", then "Write"; `matched` of them matched, the next one
+/// failed, and R7 directed as told.
+fn second_round(
+    matched: usize,
+    change: impl Fn(&mut PlanDirective, &mut Vec<SubTaskOutcome>),
+) -> (Planner, CallId, String, DispatchManifest) {
+    let (mut r2, call, _) = planning();
+    let mut value = plan(&[(1, "Count all"), (2, "Look at it"), (3, "Write it")]);
+    value["subtasks"][0]["success_criteria"] = json!(["a number is shown"]);
+    let (manifest, mut sent) = dispatched(r2.step(at(2), structured(call, value)));
+    let mut outcomes = Vec::new();
+    for at_step in 0..=matched {
+        let Some(begun) = sent.get(at_step).cloned() else {
+            break;
+        };
+        let status = if at_step < matched { "matched" } else { "failed" };
+        let done = outcome(&begun, status, &format!("output {at_step}"));
+        sent.extend(r2.step(at(3), said(done.clone())).into_iter().map(subtask));
+        outcomes.push(done);
+    }
+    let mut next = directive(&[]);
+    next.blocked_tools = vec!["shell:awk".into()];
+    next.blocked_targets = Vec::new();
+    change(&mut next, &mut outcomes);
+    next.outcomes = outcomes;
+    let _ = r2.step(at(4), said(next));
+    let (call, request) = call_of(r2.step(at(5), empty_memory(2)));
+    (r2, call, user_part(&request), manifest)
+}
+
+#[test]
+fn matched_work_is_not_done_again_and_the_manifest_says_so() {
+    let (mut r2, call, shown, first) = second_round(2, |_, _| ());
+    assert!(shown.contains("[matched, kept as 1] Count all") && shown.contains("[matched, kept as 2] Look at it"));
+    assert!(shown.contains("plan only what is missing"), "{shown}");
+    let (manifest, sent) = dispatched(r2.step(at(6), structured(call, plan(&[(1, "Write it with another tool")]))));
+    let carried: Vec<_> = manifest.carried.iter().map(|c| c.subtask_id.clone()).collect();
+    assert_eq!(carried, first.subtask_ids[..2]);
+    assert_eq!(
+        manifest.carried[0].why,
+        "it matched in round 1, and change_approach leaves it standing"
+    );
+    assert_eq!((manifest.subtasks.len(), sent.len()), (1, 1));
+    assert!(
+        sent[0]
+            .context
+            .contains("Output of step 1 (Count all):\n<output>\noutput 0\n</output>")
+    );
+    assert!(sent[0].context.contains("<output>\noutput 1\n</output>"));
+}
+
+#[test]
+fn a_step_that_repeats_kept_work_is_not_dispatched_unless_it_must_show_more() {
+    let (mut r2, call, _, first) = second_round(2, |_, _| ());
+    let mut value = plan(&[(1, "Count all."), (2, "look at it!"), (3, "Write it in another way")]);
+    value["subtasks"][0]["success_criteria"] = json!(["A number is shown."]);
+    value["subtasks"][1]["success_criteria"] = json!(["something new is shown"]);
+    let (manifest, sent) = dispatched(r2.step(at(6), structured(call, value)));
+    assert_eq!(
+        manifest.carried.len(),
+        1,
+        "the second is done anew, because more is to be shown"
+    );
+    assert_eq!(manifest.carried[0].subtask_id, first.subtask_ids[0]);
+    assert_eq!(
+        manifest.carried[0].why,
+        "it matched in round 1, and stands for step 1 of the new plan"
+    );
+    let planned: Vec<_> = manifest
+        .subtasks
+        .iter()
+        .map(|s| (s.sequence, s.intent.as_str()))
+        .collect();
+    assert_eq!(planned, [(1, "look at it!"), (2, "Write it in another way")]);
+    assert_eq!(sent.len(), 1);
+}
+
+#[test]
+fn a_plan_that_only_repeats_kept_work_or_the_failed_rest_is_sent_back() {
+    let (mut r2, call, _, _) = second_round(2, |_, _| ());
+    let mut all_done = plan(&[(1, "Count all")]);
+    all_done["subtasks"][0]["success_criteria"] = json!(["a number is shown"]);
+    let (call, request) = call_of(r2.step(at(6), structured(call, all_done)));
+    assert!(user_part(&request).contains("every subtask only repeats work that is kept"));
+    let (_, request) = call_of(r2.step(at(7), structured(call, plan(&[(1, "Write it")]))));
+    assert!(user_part(&request).contains("repeated_plan"), "what failed is the rest");
+}
+
+#[test]
+fn the_model_may_keep_less() {
+    for (keep, carried) in [(json!([2]), 1), (json!([]), 0), (json!(null), 2), (json!("all"), 2)] {
+        let (mut r2, call, _, _) = second_round(2, |_, _| ());
+        let mut value = plan(&[(1, "Do it from the beginning, by hand")]);
+        value["keep"] = keep.clone();
+        let (manifest, _) = dispatched(r2.step(at(6), structured(call, value)));
+        assert_eq!(manifest.carried.len(), carried, "{keep}");
+    }
+}
+
+#[test]
+fn a_directive_brings_down_what_used_the_blocked_and_what_was_built_on_it() {
+    type Change = fn(&mut PlanDirective, &mut Vec<SubTaskOutcome>);
+    let cases: [(&str, Change, usize); 5] = [
+        (
+            "a blocked program",
+            |d, o| {
+                d.blocked_tools = vec!["shell:awk".into()];
+                o[0].tool_calls[0].programs = vec!["awk".into()];
+            },
+            0,
+        ),
+        (
+            "a blocked input",
+            |d, o| {
+                d.blocked_targets = vec!["cat other.txt".into()];
+                o[1].tool_calls[0].input = json!({"command": "cat other.txt"});
+            },
+            1,
+        ),
+        (
+            "a call that was refused does not count",
+            |d, o| {
+                d.blocked_tools = vec!["shell".into()];
+                for outcome in o.iter_mut() {
+                    outcome.tool_calls[0].not_run = true;
+                }
+            },
+            2,
+        ),
+        (
+            "R4b saw a failure",
+            |_, o| {
+                o[1].status = artoo_protocol::message::OutcomeStatus::Failed;
+            },
+            1,
+        ),
+        (
+            "not among the outcomes",
+            |_, o| {
+                o.remove(0);
+            },
+            0,
+        ),
+    ];
+    for (name, change, left) in cases {
+        let (mut r2, call, shown, _) = second_round(2, change);
+        let value = plan(&[(1, "Do the rest in quite another way")]);
+        let mut value = value;
+        value["subtasks"][0]["tools"] = json!(["read_file"]);
+        let (manifest, _) = dispatched(r2.step(at(6), structured(call, value)));
+        assert_eq!(manifest.carried.len(), left, "{name}: {shown}");
+    }
+    let (_, _, shown, _) = second_round(2, cases[0].1);
+    assert!(
+        shown.contains("[matched, but does not count: it used shell:awk, which is blocked now]"),
+        "{shown}"
+    );
+    assert!(shown.contains("[matched, but does not count: it was built on work that does not count any more]"));
+}
+
+#[test]
+fn nothing_stands_when_the_whole_was_rejected() {
+    let (mut r2, call, shown, _) = second_round(3, |_, _| ());
+    assert!(shown.contains("the result as a whole was rejected"), "{shown}");
+    let (manifest, _) = dispatched(r2.step(at(6), structured(call, plan(&[(1, "Do it by hand")]))));
+    assert_eq!(manifest.carried, []);
+}
+
+#[test]
+fn work_is_carried_over_through_several_rounds() {
+    let (mut r2, call, _, first) = second_round(1, |_, _| ());
+    let (manifest, sent) = dispatched(r2.step(at(6), structured(call, plan(&[(1, "Look closer"), (2, "Write")]))));
+    assert_eq!(manifest.carried.len(), 1);
+    let looked = outcome(&sent[0], "matched", "seen");
+    let write = subtask(one(r2.step(at(7), said(looked.clone()))));
+    let failed = outcome(&write, "failed", "");
+    let _ = r2.step(at(8), said(failed.clone()));
+    let mut carried = outcome(&sent[0], "matched", "output 0");
+    carried.subtask_id = first.subtask_ids[0].clone();
+    let mut next = directive(&[carried, looked, failed]);
+    next.blocked_tools = Vec::new();
+    next.blocked_targets = Vec::new();
+    let _ = r2.step(at(9), said(next));
+    let (call, _) = call_of(r2.step(at(10), empty_memory(3)));
+    let (manifest, sent) = dispatched(r2.step(at(11), structured(call, plan(&[(1, "Write by other means")]))));
+    let whys: Vec<_> = manifest.carried.iter().map(|c| c.why.as_str()).collect();
+    assert_eq!(
+        whys,
+        [
+            "it matched in round 1, and change_approach leaves it standing",
+            "it matched in round 2, and change_approach leaves it standing"
+        ]
+    );
+    assert!(sent[0].context.contains("output 0") && sent[0].context.contains("seen"));
+}
+
+#[test]
+fn a_long_output_is_kept_before_the_step_that_is_told_of_it() {
+    let (mut r2, call, _) = planning();
+    let (_, first) = dispatched(r2.step(at(2), structured(call, plan(&[(1, "List"), (2, "Read")]))));
+    let text = format!("begin{}end", "x".repeat(10_000));
+    let effects = r2.step(at(3), said(outcome(&first[0], "matched", &text)));
+    let [Effect::Keep { task_id, output }, Effect::Dispatch(next)] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((task_id.as_str(), output.text.as_str()), (TASK, text.as_str()));
+    assert_eq!(output.path, format!("/data/outputs/{TASK}/{}.txt", first[0].subtask_id));
+    assert!(next.context.contains(&output.path) && next.context.contains("characters left out"));
+}
+
+#[test]
+fn what_has_worked_and_failed_travels_to_the_gate() {
+    let mut r2 = planner();
+    let _ = r2.step(at(0), said(task()));
+    let memory: MemoryReply = serde_json::from_value(json!({"task_id": TASK, "query": 1, "potentials": [
+        {"space": "tool:shell", "entity": "env:local", "potentials": {"attention": 1.2, "decision": 0.1, "action": "caution"}}]}))
+    .unwrap();
+    let (call, request) = call_of(r2.step(at(1), said(memory)));
+    assert!(user_part(&request).contains("CAUTION: the tool shell has worked and failed before"));
+    let (_, sent) = dispatched(r2.step(at(2), structured(call, plan(&[(1, "Count")]))));
+    let caution = sent[0].caution.as_deref().unwrap();
+    assert_eq!(caution.tools, ["shell"]);
+    assert_eq!(caution.reasons, ["the tool shell has worked and failed before"]);
+}
+
+#[test]
+fn a_scope_of_the_plan_may_only_narrow() {
+    let (mut r2, call, _) = planning();
+    let mut value = plan(&[(1, "Count")]);
+    value["subtasks"][0]["scope"] = json!(["/etc"]);
+    let (call, request) = call_of(r2.step(at(2), structured(call, value.clone())));
+    assert!(
+        user_part(&request).contains("its scope `/etc` leaves what the user allowed (/srv, ~/src and the workspace)")
+    );
+    value["subtasks"][0]["scope"] = json!(["~/src/lib"]);
+    let (_, sent) = dispatched(r2.step(at(3), structured(call, value)));
+    assert_eq!(sent[0].scope, ["~/src/lib"]);
+}
+
+/// Another task of the same planner, dispatched at once: its id and the subtasks sent.
+fn another(r2: &mut Planner, number: u32, steps: usize) -> (String, Vec<SubTask>) {
+    let id = format!("other_{number:08x}");
+    let spec = TaskSpec {
+        task_id: TaskId::new(&id),
+        ..task()
+    };
+    let _ = r2.step(at(0), said(spec));
+    let (call, _) = call_of(r2.step(at(1), said(MemoryReply::empty(TaskId::new(&id), 1))));
+    let intents: Vec<String> = (0..steps).map(|n| format!("Do part {n}")).collect();
+    let steps: Vec<(i64, &str)> = intents.iter().map(|intent| (1, intent.as_str())).collect();
+    let event = Event::Answer {
+        task_id: TaskId::new(&id),
+        call,
+        answer: Answer::Model(reply(ModelContent::Structured { value: plan(&steps) })),
+    };
+    let (_, sent) = dispatched(r2.step(at(2), event));
+    (id, sent)
+}
+
+fn outcome_in(task: &str, subtask: &SubTask) -> SubTaskOutcome {
+    SubTaskOutcome {
+        parent_task_id: TaskId::new(task),
+        ..outcome(subtask, "matched", "x")
+    }
+}
+
+#[test]
+fn a_long_plan_does_not_hold_up_a_short_one() {
+    let mut config = Config {
+        limits: Limits {
+            parallel: 8,
+            parallel_in_all: 8,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    config.tools = vec![ToolSpec {
+        name: "shell".into(),
+        description: String::new(),
+        input_schema: json!({}),
+    }];
+    let mut r2 = Planner::new(config).unwrap();
+    let (long, mut sent) = another(&mut r2, 1, 1_000);
+    assert_eq!(sent.len(), 8, "alone it has every place");
+    let (short, own) = another(&mut r2, 2, 4);
+    assert_eq!(own.len(), 1, "one of each task always runs");
+    // Every place that becomes free goes to the task that has fewer.
+    let mut order = Vec::new();
+    while order.iter().filter(|task: &&String| **task == short).count() < 3 {
+        let done = sent.remove(0);
+        for effect in r2.step(at(3), said(outcome_in(&long, &done))) {
+            let next = subtask(effect);
+            order.push(next.parent_task_id.as_str().to_owned());
+            if next.parent_task_id.as_str() == long {
+                sent.push(next);
+            }
+        }
+        assert!(order.len() < 10, "{order:?}");
+    }
+}
+
 /// What may happen to R2 in any order.
 #[derive(Clone, Debug)]
 enum Happening {
@@ -563,7 +866,11 @@ proptest! {
                         current.push(subtask.clone());
                         sent.push(subtask);
                     }
-                    Effect::Query(_) | Effect::CallModel { .. } | Effect::Fail(_) | Effect::Report(_) => {}
+                    Effect::Query(_)
+                    | Effect::CallModel { .. }
+                    | Effect::Fail(_)
+                    | Effect::Report(_)
+                    | Effect::Keep { .. } => {}
                 }
             }
         }
@@ -592,7 +899,7 @@ proptest! {
                     r2.step(at(3_000), event(&what, &[]).unwrap())
                 }
                 Effect::Announce(_) | Effect::Fail(_) => { ends += 1; Vec::new() }
-                Effect::Dispatch(_) | Effect::Report(_) => effects,
+                Effect::Dispatch(_) | Effect::Report(_) | Effect::Keep { .. } => effects,
             };
         }
         prop_assert_eq!(ends, 1);

@@ -126,6 +126,15 @@ pub enum Command {
         /// Correlation.
         call: CallId,
     },
+    /// Write a text down for later steps of the task to read. Done before anything that is wanted after it; never answers.
+    Keep {
+        /// The task.
+        task_id: TaskId,
+        /// Absolute path.
+        path: String,
+        /// The text.
+        text: String,
+    },
     /// Write a memory. Never waits, never answers.
     Store {
         /// The memory.

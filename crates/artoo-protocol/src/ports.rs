@@ -60,6 +60,15 @@ pub trait Toolbox: Send + Sync {
     async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput;
 }
 
+/// Keeps texts that are too long for a message, so that a tool can read them.
+pub trait Shelf: Send + Sync {
+    /// Writes the whole text into a file that only its owner can read.
+    ///
+    /// # Errors
+    /// Why it could not be written.
+    fn keep(&self, path: &str, text: &str) -> std::io::Result<()>;
+}
+
 /// Runs machine checks, reading only.
 #[async_trait]
 pub trait CheckRunner: Send + Sync {

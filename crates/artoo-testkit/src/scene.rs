@@ -156,6 +156,10 @@ impl Surroundings for Scene {
         }
     }
 
+    fn keep(&mut self, path: &str, text: &str) {
+        self.machine.files.insert(path.to_owned(), text.to_owned());
+    }
+
     fn store(&mut self, megram: Megram) {
         if let Some(records) = &self.memory.records {
             let _stored = records.store(&megram);

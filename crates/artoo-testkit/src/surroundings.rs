@@ -40,6 +40,8 @@ pub trait Surroundings {
     fn recall(&mut self, now: Timestamp, query: &MemoryQuery) -> Reply<MemoryReply>;
     /// Memory, writing.
     fn store(&mut self, megram: Megram);
+    /// A long output is put where tools can read it.
+    fn keep(&mut self, path: &str, text: &str);
     /// The person, who sees everything addressed to them and may answer.
     fn person(&mut self, message: &Message) -> Option<Reply<Message>>;
 }

@@ -255,6 +255,7 @@ impl<S: Surroundings> World<S> {
                 let reply = self.surroundings.recall(self.now, &query);
                 self.answer(role, task_id, call, reply.after, Answer::Recalled(reply.value));
             }
+            Command::Keep { path, text, .. } => self.surroundings.keep(&path, &text),
             Command::Store { megram } => self.surroundings.store(megram),
             Command::Cancel { task_id, call } => self.queue.retain(|_, due| {
                 !matches!(due, Due::Deliver { role: r, event: Event::Answer { task_id: t, call: c, .. } } if *r == role && *t == task_id && *c == call)
@@ -351,6 +352,7 @@ fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
         | Command::RunTool { task_id, .. }
         | Command::RunCheck { task_id, .. }
         | Command::Recall { task_id, .. }
+        | Command::Keep { task_id, .. }
         | Command::Cancel { task_id, .. } => Some(task_id.clone()),
         Command::Store { .. } => step_task.cloned(),
     }

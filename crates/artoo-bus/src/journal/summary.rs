@@ -214,7 +214,7 @@ fn kind(command: &Command) -> Option<(CallId, Kind)> {
         Command::CallModel { call, request, .. } => Some((*call, Kind::Model(request.tier))),
         Command::RunTool { call, .. } | Command::RunCheck { call, .. } => Some((*call, Kind::Tool)),
         Command::Assess { call, .. } | Command::Recall { call, .. } => Some((*call, Kind::Other)),
-        Command::Publish { .. } | Command::Cancel { .. } | Command::Store { .. } => None,
+        Command::Publish { .. } | Command::Cancel { .. } | Command::Keep { .. } | Command::Store { .. } => None,
     }
 }
 

@@ -223,6 +223,7 @@ impl Watch<'_> {
             | Command::Publish { .. }
             | Command::RunCheck { .. }
             | Command::Cancel { .. }
+            | Command::Keep { .. }
             | Command::Store { .. }
             | Command::Recall { .. } => {}
         }

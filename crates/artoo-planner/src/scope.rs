@@ -1,0 +1,123 @@
+//! Where a task may create and change, and whether a plan stays within it (design §6, §9).
+//!
+//! Owns the comparison of paths by their words alone; R3's gate looks at the real ones. Must not touch the file system.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What the user allowed, and where the machine's places are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    stated: Vec<String>,
+    places: Places,
+}
+
+/// Places that paths of a plan may mean; each absolute, or empty where it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Places {
+    /// What `~` stands for.
+    pub home: String,
+    /// The user's working directory.
+    pub cwd: String,
+    /// Where new files go that nobody named a place for.
+    pub workspace: String,
+}
+
+impl Allowed {
+    /// The paths that the user stated or the caller gave, beside the workspace.
+    pub fn new(stated: Vec<String>, places: Places) -> Self {
+        Self { stated, places }
+    }
+
+    /// The paths, as they were stated.
+    pub fn stated(&self) -> &[String] {
+        &self.stated
+    }
+
+    /// Whether a path lies within what was allowed.
+    pub fn covers(&self, path: &str) -> bool {
+        let path = self.parts(path);
+        let workspace = (!self.places.workspace.is_empty()).then_some(&self.places.workspace);
+        self.stated
+            .iter()
+            .chain(workspace)
+            .any(|allowed| path.starts_with(&self.parts(allowed)))
+    }
+
+    /// A path as its parts from the root, without `.` and `..`; what cannot be placed keeps its first part (`~`).
+    fn parts(&self, path: &str) -> Vec<String> {
+        let path = path.trim();
+        let below_home = path
+            .strip_prefix('~')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let joined = match below_home {
+            Some(rest) if !self.places.home.is_empty() => format!("{}{rest}", self.places.home),
+            Some(_) => path.to_owned(),
+            None if path.starts_with('/') => path.to_owned(),
+            None => format!("{}/{path}", self.places.cwd),
+        };
+        let mut parts: Vec<String> = Vec::new();
+        for part in joined.split('/') {
+            match part {
+                "" | "." => {}
+                // From the root there is no way up; a way out of `~` or of an unknown folder is no way into anything.
+                ".." => {
+                    if parts.pop().is_none_or(|last| last == "~") {
+                        parts = vec!["..".to_owned()];
+                    }
+                }
+                part => parts.push(part.to_owned()),
+            }
+        }
+        parts
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.stated.is_empty() {
+            f.write_str("only the workspace")
+        } else {
+            write!(f, "{} and the workspace", self.stated.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_within_the_scope_or_leaves_it() {
+        let places = Places {
+            home: "/home/me".into(),
+            cwd: "/home/me/site".into(),
+            workspace: "/home/me/made".into(),
+        };
+        let allowed = Allowed::new(vec!["~/src".into(), "docs/".into(), "/srv/data".into()], places);
+        for (path, covered) in [
+            ("/home/me/src", true),
+            ("~/src/../src/a", true),
+            ("~/src/../secret", false),
+            ("~/srcs", false),
+            ("~", false),
+            ("docs/a.md", true),
+            ("./docs", true),
+            ("/home/me/site/docs/x", true),
+            ("../docs", false),
+            ("/srv", false),
+            ("/srv/data/deep/er", true),
+            ("/srv/data/../..", false),
+            ("/home/me/made/a.txt", true),
+            ("/", false),
+            ("", false),
+        ] {
+            assert_eq!(allowed.covers(path), covered, "{path}");
+        }
+        let blind = Allowed::new(vec!["~/src".into()], Places::default());
+        assert!(blind.covers("~/src/a") && !blind.covers("~/../src") && !blind.covers("/src"));
+        assert!(!Allowed::default().covers("/") && !Allowed::default().covers("a"));
+    }
+}
