@@ -59,6 +59,9 @@ pub struct Options {
     /// Neither reads nor writes memory
     #[arg(long, global = true)]
     pub no_memory: bool,
+    /// Goes on with the conversation of this name, or begins it; `last` is the last one on a terminal
+    #[arg(long, global = true, value_name = "NAME")]
+    pub session: Option<String>,
     /// Records every model exchange into a file
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,

@@ -58,7 +58,11 @@ impl DataFolder {
     }
 }
 
-fn make_private(path: &Path) -> Result<(), Failure> {
+/// Makes a folder that only its owner can read.
+///
+/// # Errors
+/// [`Failure`] (exit 2) when it cannot be made.
+pub fn make_private(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());
     }

@@ -8,7 +8,9 @@ mod failure;
 mod late_memory;
 mod models;
 mod output;
+mod past;
 mod progress;
+mod prompts;
 mod repl;
 mod roles;
 mod session;
@@ -27,6 +29,7 @@ use artoo_protocol::text::printable;
 
 use crate::args::{Cli, Command, Options};
 use crate::failure::Failure;
+use crate::past::Past;
 use crate::session::{Session, Show};
 use crate::settings::{Environment, Settings};
 use crate::signals::Signals;
@@ -146,7 +149,11 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
     asynchronously(async {
         let mut signals = Signals::listen()?;
         let system = System::start(&settings, env, show == Show::Nothing)?;
-        let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
+        let past = match &settings.session {
+            Some(name) => Past::named(&settings.data_dir, name, system::redactor(&settings, env))?,
+            None => Past::none(),
+        };
+        let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
         let ended = session.run(text, &mut signals).await;
         session.close().await;
         let result = ended?;

@@ -10,10 +10,11 @@ use rustyline::{Behavior, Config, DefaultEditor, Editor};
 use crate::args::{MemoryCommand, Options, TasksCommand};
 use crate::commands;
 use crate::failure::Failure;
+use crate::past::Past;
 use crate::session::{Session, Show};
 use crate::settings::{self, Environment, Settings};
 use crate::signals::Signals;
-use crate::system::System;
+use crate::system::{System, redactor};
 use crate::terminal::Terminal;
 use crate::{complain, notices, output, present};
 
@@ -32,7 +33,12 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     notices(&settings, show);
     let mut signals = Signals::listen()?;
     let system = System::start(&settings, env, false)?;
-    let mut session = Session::new(system, Arc::new(Terminal::detect()), show)?;
+    let redactor = redactor(&settings, env);
+    let past = match &settings.session {
+        Some(name) => Past::named(&settings.data_dir, name, redactor)?,
+        None => Past::begun(&settings.data_dir, redactor),
+    };
+    let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
     let screen = tcgetattr(std::io::stdin()).ok();
     output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
     let left = converse(&settings, &mut session, &mut signals, show).await;

@@ -3,13 +3,15 @@
 //! Owns the way from these settings to the roles, for a new run, a replay and a resumed one alike. Decides nothing itself.
 
 use artoo_bus::{Difference, Runtime, replay_role};
-use artoo_executor::Executor;
+use artoo_executor::{Executor, classify};
 use artoo_ggs::Controller;
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::Planner;
 use artoo_protocol::Actor;
 use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::message::Check;
+use artoo_protocol::tool::EffectClass;
 use artoo_validators::{AgentValidator, MetaValidator};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +62,11 @@ impl RoleSettings {
         let tools = self.executor.tools.iter().map(|tool| tool.name.clone()).collect();
         let (agent, meta) = (&self.agent_validator, &self.meta_validator);
         host.take(Perceiver::new(&self.perceiver).map_err(broken)?)?;
-        host.take(Planner::new(self.planner.clone()).map_err(broken)?)?;
+        let planner = artoo_planner::Config {
+            check_fault: artoo_planner::CheckFault::by(more_than_a_read),
+            ..self.planner.clone()
+        };
+        host.take(Planner::new(planner).map_err(broken)?)?;
         host.take(Executor::new(self.executor.clone()))?;
         host.take(AgentValidator::new(agent.limits, agent.prompts.clone()))?;
         host.take(MetaValidator::new(meta.limits, meta.prompts.clone()))?;
@@ -91,6 +97,17 @@ impl RoleSettings {
         host.differences.sort_by_key(|difference| difference.n);
         Ok(host.differences)
     }
+}
+
+/// Why a check's command is not run: a check only reads. By the command's words alone, so that a replay says the same.
+fn more_than_a_read(check: &Check) -> Option<String> {
+    let Check::CommandSucceeds { command } = check else {
+        return None;
+    };
+    let class = classify(command);
+    (class.effect > EffectClass::Read || !class.writes.is_empty()).then(|| {
+        "a check may only read, and its command could do more; check the state of the world instead".to_owned()
+    })
 }
 
 trait Host {

@@ -18,14 +18,13 @@ use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::past::Past;
 use crate::signals::Signals;
 use crate::system::System;
 use crate::{output, progress};
 
 /// Longest task text, in bytes; what is longer belongs into a file that the task names.
 pub const TEXT_MAX: usize = 100_000;
-/// Turns that R1 is shown.
-const HISTORY: usize = 5;
 /// Characters of a result that later turns are told.
 const RESULT_KEPT: usize = 2_000;
 /// How long the auditor may take for a report.
@@ -52,7 +51,7 @@ pub struct Session {
     inbox: Inbox,
     confirm: Arc<dyn Confirm>,
     show: Show,
-    history: Vec<Turn>,
+    past: Past,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Message> + Send>>;
@@ -62,7 +61,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Failure`] when somebody else already does.
-    pub fn new(system: System, confirm: Arc<dyn Confirm>, show: Show) -> Result<Self, Failure> {
+    pub fn new(system: System, confirm: Arc<dyn Confirm>, show: Show, past: Past) -> Result<Self, Failure> {
         let inbox = system
             .hub()
             .inbox(Role::User)
@@ -72,7 +71,7 @@ impl Session {
             inbox,
             confirm,
             show,
-            history: Vec::new(),
+            past,
         })
     }
 
@@ -87,7 +86,7 @@ impl Session {
         let input = UserInput {
             task_id: task_id.clone(),
             text: text.to_owned(),
-            history: self.history.clone(),
+            history: self.past.turns(),
             person_present: self.confirm.person_present(),
             scope: self.system.scope(),
         };
@@ -134,12 +133,10 @@ impl Session {
             }
         };
         self.catch_up(&mut tap, seq, aborted);
-        self.history.push(Turn {
+        self.past.add(Turn {
             input: text.to_owned(),
             summary: came_of(&ending),
         });
-        let surplus = self.history.len().saturating_sub(HISTORY);
-        self.history.drain(..surplus);
         Ok(ending)
     }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use artoo_bus::journal::Redactor;
 use artoo_bus::{
-    Budget, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime, SystemClock,
+    Budget, FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime,
+    SystemClock,
 };
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::ports::{CheckRunner, Clock, MemoryService, Toolbox};
@@ -24,8 +25,10 @@ use crate::failure::Failure;
 use crate::late_memory::LateMemory;
 use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
-use crate::{models, output};
+use crate::{models, output, prompts};
 
+/// Folder of the data folder for outputs that are too long for a message.
+const OUTPUTS: &str = "outputs";
 /// How long a shutdown waits for what is under way.
 const GRACE: Millis = Millis(1_000);
 
@@ -53,7 +56,11 @@ impl System {
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
         let model = models::build(settings, quiet)?;
         let (tools, checks) = tools(settings, env);
-        let roles = role_settings(settings, grants, tools.specs());
+        let mut roles = role_settings(settings, env, grants, tools.specs());
+        let own = prompts::replace(&mut roles, &settings.data_dir)?;
+        if !own.is_empty() && !quiet {
+            output::note(&format!("artoo: prompts of your own: {}", own.join(", ")));
+        }
         let data = DataFolder::open(&settings.data_dir, clock.now())?;
         let hub = Hub::new(
             Arc::clone(&clock),
@@ -73,6 +80,10 @@ impl System {
             toolbox: Some(tools),
             checks: Some(checks),
             memory,
+            shelf: Some(Arc::new(FolderShelf::new(
+                data.path().join(OUTPUTS),
+                redactor(settings, env),
+            ))),
         };
         let runtime = roles.spawn(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
         let scope = settings
@@ -154,7 +165,7 @@ fn meter(settings: &Settings) -> Meter {
 }
 
 /// What the roles are built from.
-fn role_settings(settings: &Settings, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
+fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
     let zone = zone();
     RoleSettings {
         perceiver: artoo_perceiver::Config {
@@ -164,6 +175,16 @@ fn role_settings(settings: &Settings, grants: Vec<Grant>, specs: Vec<ToolSpec>) 
         planner: artoo_planner::Config {
             zone: zone.clone(),
             tools: specs.clone(),
+            limits: artoo_planner::Limits {
+                parallel: std::thread::available_parallelism().map_or(4, usize::from).max(4),
+                ..artoo_planner::Limits::default()
+            },
+            places: artoo_planner::Places {
+                home: env.get("HOME").cloned().unwrap_or_default(),
+                cwd: settings.cwd.to_string_lossy().into_owned(),
+                workspace: settings.workspace.to_string_lossy().into_owned(),
+            },
+            outputs: Some(settings.data_dir.join(OUTPUTS).to_string_lossy().into_owned()),
             ..artoo_planner::Config::default()
         },
         executor: artoo_executor::Settings {
@@ -232,7 +253,7 @@ fn journal(
 }
 
 /// Masks the keys in use and everything in the environment whose name says that it is secret.
-fn redactor(settings: &Settings, env: &Environment) -> Redactor {
+pub fn redactor(settings: &Settings, env: &Environment) -> Redactor {
     let keys = [&settings.brain, &settings.tool]
         .into_iter()
         .filter_map(|choice| match choice {

@@ -349,7 +349,7 @@ impl<A: Actor> Driver<A> {
     /// Writes at once, so that the file is there before a message that names it is sent.
     fn keep(&self, task: &TaskId, path: &str, text: &str) {
         let kept = match &self.shell.ports.shelf {
-            Some(shelf) => shelf.keep(path, text).map_err(|error| error.to_string()),
+            Some(place) => place.keep(path, text).map_err(|error| error.to_string()),
             None => Err("no place for it in this process".to_owned()),
         };
         if let Err(message) = kept {

@@ -5,6 +5,7 @@
 use artoo_protocol::CallId;
 use artoo_protocol::message::{SubTask, ToolCall};
 use artoo_protocol::model::{ChatMessage, ModelToolCall};
+use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::tool::{Assessment, EffectClass};
 use artoo_protocol::units::Timestamp;
 
@@ -15,6 +16,10 @@ use crate::conversation::REPORT;
 pub struct Work {
     /// What is to be done.
     pub subtask: SubTask,
+    /// When the first attempt began.
+    pub begun: Timestamp,
+    /// Its own time, without waiting for a person.
+    pub watch: Stopwatch,
     /// From 1.
     pub attempt: u32,
     /// How far it has come.
@@ -145,9 +150,11 @@ fn is_reading(assessment: &Assessment) -> bool {
 }
 
 impl Work {
-    /// The first attempt.
-    pub fn new(subtask: SubTask) -> Self {
+    /// The first attempt, which begins now.
+    pub fn new(subtask: SubTask, now: Timestamp) -> Self {
         Self {
+            begun: now,
+            watch: Stopwatch::start(now),
             subtask,
             attempt: 1,
             phase: Phase::Ended,
@@ -165,8 +172,15 @@ impl Work {
     pub fn restart(&mut self, attempt: u32) {
         *self = Self {
             attempt,
-            ..Self::new(self.subtask.clone())
+            watch: self.watch.clone(),
+            ..Self::new(self.subtask.clone(), self.begun)
         };
+    }
+
+    /// When its time is up: the time for which a person was waited for is given back, and none passes while one is.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let deadline = self.subtask.deadline?;
+        self.watch.reaches(deadline.since(self.begun))
     }
 
     /// What the shell still works on.

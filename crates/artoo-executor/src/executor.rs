@@ -215,7 +215,7 @@ impl Actor for Executor {
         let works = self.tasks.values().flat_map(|task| task.works.values());
         works
             .filter(|work| !matches!(work.phase, Phase::Ended))
-            .filter_map(|work| work.subtask.deadline)
+            .filter_map(Work::deadline)
             .min()
     }
 
@@ -249,7 +249,7 @@ impl Executor {
             now,
             effects: Vec::new(),
         };
-        let mut work = Work::new(subtask);
+        let mut work = Work::new(subtask, now);
         attempt.open(task, &mut work, None);
         task.works.insert(id, work);
         attempt.effects
@@ -309,7 +309,7 @@ impl Executor {
         let mut effects = Vec::new();
         for (task_id, task) in &mut self.tasks {
             for work in task.works.values_mut() {
-                let late = work.subtask.deadline.is_some_and(|deadline| deadline <= now);
+                let late = work.deadline().is_some_and(|deadline| deadline <= now);
                 if late && !matches!(work.phase, Phase::Ended) {
                     let mut run = Run {
                         settings: &self.settings,

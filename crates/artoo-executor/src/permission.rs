@@ -59,6 +59,7 @@ impl Run<'_> {
             action: assessment.action.clone(),
             reason: assessment.reason.clone(),
         }));
+        work.watch.pause(&request_id, self.now);
         if let Some(pending) = work.pending(at) {
             pending.stage = Stage::Confirming { request_id, assessment };
         }
@@ -75,6 +76,7 @@ impl Run<'_> {
         }) else {
             return;
         };
+        work.watch.resume(&answer.request_id, self.now);
         let permit = Permit {
             effect: assessment.effect,
             confirmed: true,

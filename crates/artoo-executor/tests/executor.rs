@@ -743,6 +743,29 @@ fn a_deadline_ends_the_attempt() {
 }
 
 #[test]
+fn a_deadline_waits_while_a_person_is_asked() {
+    let mut bench = Bench::new(settings());
+    bench.event(envelope(
+        Role::R2,
+        SubTask {
+            deadline: Some(Timestamp::from_millis(5000)),
+            ..subtask("s1")
+        },
+    ));
+    bench.model_calls(&[("shell", json!({"command": "rm x"}))]);
+    bench.assessed(EffectClass::Destroy, Reach::Elsewhere);
+    let asked_at = bench.now;
+    let question = bench.question();
+    assert_eq!(bench.executor.deadline(), None, "nobody is hurried");
+    bench.now = 60_000;
+    bench.event(Event::Wake);
+    assert!(bench.effects.is_empty(), "{:?}", bench.effects);
+    bench.consent(&question, Consent::No);
+    let waited = bench.now - asked_at;
+    assert_eq!(bench.executor.deadline(), Some(Timestamp::from_millis(5000 + waited)));
+}
+
+#[test]
 fn two_subtasks_do_not_mix() {
     let mut bench = Bench::started();
     let (first, _) = bench.asked();

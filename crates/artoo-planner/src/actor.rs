@@ -150,31 +150,6 @@ impl Planner {
         self.tasks.values_mut().flat_map(|task| task.woken(desk, now)).collect()
     }
 
-    /// Starts what may start, the task with the fewest running subtasks first, so that a long plan does not hold up a short
-    /// one. One of each task always runs.
-    fn feed(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        let most = self.desk.config.limits.parallel_in_all;
-        let mut running: usize = self.tasks.values().map(Task::running).sum();
-        loop {
-            let due = self
-                .tasks
-                .iter_mut()
-                .filter_map(|(_, task)| Some((task.demand()?, task)));
-            let Some((own, task)) = due.min_by_key(|(own, _)| *own) else {
-                return effects;
-            };
-            if own > 0 && running >= most {
-                return effects;
-            }
-            let Some(subtask) = task.send() else {
-                return effects;
-            };
-            running += 1;
-            effects.push(Effect::Dispatch(subtask));
-        }
-    }
-
     fn with(&mut self, task_id: &TaskId, act: impl FnOnce(&mut Task, &Desk) -> Vec<Effect>) -> Vec<Effect> {
         self.tasks
             .get_mut(task_id.suffix())
@@ -188,7 +163,7 @@ impl Actor for Planner {
     const ROLE: Role = Role::R2;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        let mut effects = match event {
+        match event {
             Event::Message { envelope } => match envelope.payload {
                 Message::TaskSpec(spec) => self.opened(now, spec),
                 Message::MemoryReply(reply) => self.recalled(now, &reply),
@@ -207,9 +182,7 @@ impl Actor for Planner {
             } => self.answered(now, &task_id, call, answer),
             Event::Answer { .. } => Vec::new(),
             Event::Wake => self.woken(now),
-        };
-        effects.extend(self.feed());
-        effects
+        }
     }
 
     fn deadline(&self) -> Option<Timestamp> {

@@ -142,11 +142,6 @@ impl Dispatch {
         }
     }
 
-    /// Steps that were sent and have not ended.
-    pub const fn running(&self) -> usize {
-        self.running
-    }
-
     /// Sends one step, if one may start now.
     pub fn send(&mut self) -> Option<SubTask> {
         if !self.is_due() {
@@ -270,9 +265,9 @@ mod tests {
         }
 
         fn settle(&mut self, outcome: &SubTaskOutcome) -> Vec<SubTask> {
-            let before = self.0.running();
+            let before = self.0.running;
             self.0.settle(outcome);
-            if self.0.running() == before {
+            if self.0.running == before {
                 return Vec::new();
             }
             self.send_all()

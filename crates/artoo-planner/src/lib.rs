@@ -62,8 +62,6 @@ pub struct Limits {
     pub subtasks: usize,
     /// Most subtasks of one task that run at once; at least one always does.
     pub parallel: usize,
-    /// Most subtasks of all tasks together, but one of each task always runs, so that none waits for all others.
-    pub parallel_in_all: usize,
     /// How often a plan that was rejected is made anew.
     pub regenerations: u32,
     /// How long memory may take before planning goes on without it.
@@ -75,7 +73,6 @@ impl Default for Limits {
         Self {
             subtasks: 1_000,
             parallel: 4,
-            parallel_in_all: 32,
             regenerations: 2,
             memory_wait: Millis::from_seconds(2),
         }

@@ -2,10 +2,10 @@
 //!
 //! Owns the state of one task. Knows no other task and no message that is not about it.
 
-use artoo_protocol::ids::{CallId, SubTaskId};
+use artoo_protocol::ids::CallId;
 use artoo_protocol::message::{
-    Cause, Caution, DispatchManifest, MemoryQuery, MemoryReply, MustNot, OutcomeStatus, PartialResultRequest,
-    PlanDirective, PlannedSubTask, PlanningFailed, SubTask, SubTaskOutcome, TaskSpec,
+    Cause, MemoryQuery, MemoryReply, MustNot, OutcomeStatus, PartialResultRequest, PlanDirective, PlanningFailed,
+    SubTaskOutcome, TaskSpec,
 };
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply};
 use artoo_protocol::text::head_tail;
@@ -14,16 +14,19 @@ use serde_json::Value;
 
 use crate::actor::Effect;
 use crate::calibration::{Calibration, calibrate};
-use crate::carry::{self, Carrying, Kept, Matched};
+use crate::carry::{self, Kept};
 use crate::desk::Desk;
-use crate::dispatch::Dispatch;
-use crate::parse::{Plan, Step, parse};
+use crate::parse::{Step, parse};
 use crate::partial;
 use crate::prompt::{Rejection, Situation, plan_request};
 use crate::sameness::Given;
 use crate::scope::Allowed;
 use crate::validate::{Ground, Work, validate};
 use crate::words::intent_space;
+
+mod sending;
+
+use sending::Current;
 
 /// Where the entries of this machine live in memory.
 const ENTITY: &str = "env:local";
@@ -36,41 +39,13 @@ enum State {
     /// Memory was asked.
     Recalling { query: u32, until: Timestamp },
     /// The model makes a plan.
-    Planning(Draft),
+    Planning(Box<Draft>),
     /// A plan is carried out, or has been; R4b judges it.
     Dispatching(Box<Current>),
     /// R7 gives the task up, and the model words what was achieved; without a call that is done.
     Reporting { call: Option<CallId> },
     /// No plan could be made.
     Failed,
-}
-
-/// A plan that is carried out.
-#[derive(Debug)]
-struct Current {
-    dispatch: Dispatch,
-    steps: Vec<(SubTaskId, Step)>,
-    /// Work of earlier rounds that counts in it.
-    carried: Vec<Matched>,
-    work: Work,
-}
-
-impl Current {
-    /// Everything that matched so far, earlier rounds included.
-    fn matched(self, round: u32) -> Vec<Matched> {
-        let mut matched = self.carried;
-        for (subtask_id, step) in self.steps {
-            if let Some(handed_on) = self.dispatch.output_of(&subtask_id).cloned() {
-                matched.push(Matched {
-                    subtask_id,
-                    round,
-                    step,
-                    handed_on,
-                });
-            }
-        }
-        matched
-    }
 }
 
 /// A plan in the making.
@@ -165,7 +140,7 @@ impl Task {
     ) -> Vec<Effect> {
         match &self.state {
             State::Planning(draft) if draft.call == call => {
-                let draft = draft.clone();
+                let draft = Draft::clone(draft);
                 self.planned(desk, now, draft, answer)
             }
             State::Reporting { call: Some(expected) } if *expected == call => {
@@ -193,35 +168,8 @@ impl Task {
             task_id: self.spec.task_id.clone(),
             output,
         });
-        keep.into_iter().collect()
-    }
-
-    /// Whether a subtask may start, and how many run: what fairness between tasks is decided by.
-    pub fn demand(&self) -> Option<usize> {
-        match &self.state {
-            State::Dispatching(current) if current.dispatch.is_due() => Some(current.dispatch.running()),
-            State::Dispatching(_)
-            | State::Planning(_)
-            | State::Reporting { .. }
-            | State::Recalling { .. }
-            | State::Failed => None,
-        }
-    }
-
-    /// Subtasks that are running.
-    pub fn running(&self) -> usize {
-        match &self.state {
-            State::Dispatching(current) => current.dispatch.running(),
-            State::Planning(_) | State::Reporting { .. } | State::Recalling { .. } | State::Failed => 0,
-        }
-    }
-
-    /// Starts one subtask.
-    pub fn send(&mut self) -> Option<SubTask> {
-        match &mut self.state {
-            State::Dispatching(current) => current.dispatch.send(),
-            State::Planning(_) | State::Reporting { .. } | State::Recalling { .. } | State::Failed => None,
-        }
+        let due = std::iter::from_fn(|| current.dispatch.send());
+        keep.into_iter().chain(due.map(Effect::Dispatch)).collect()
     }
 
     /// R7 demands another plan: the present one counts as failed, and memory is asked anew.
@@ -305,7 +253,7 @@ impl Task {
             },
         );
         let call = draft.call;
-        self.state = State::Planning(draft);
+        self.state = State::Planning(Box::new(draft));
         Effect::CallModel {
             task_id: self.spec.task_id.clone(),
             call,
@@ -354,7 +302,7 @@ impl Task {
         };
         let reasons = validate(&ground, &plan);
         if reasons.is_empty() {
-            return vec![self.dispatch(desk, now, &draft, plan, carrying, work)];
+            return self.dispatch(desk, now, &draft, plan, carrying, work);
         }
         if draft.regenerations >= limits.regenerations {
             let tries = draft.regenerations.saturating_add(1);
@@ -369,76 +317,6 @@ impl Task {
         vec![self.ask(desk, now, draft, Some(&rejection))]
     }
 
-    fn dispatch(
-        &mut self,
-        desk: &Desk,
-        now: Timestamp,
-        draft: &Draft,
-        plan: Plan,
-        carrying: Carrying,
-        work: Work,
-    ) -> Effect {
-        self.round = self.round.saturating_add(1);
-        let steps: Vec<(SubTaskId, Step)> = plan.steps.into_iter().map(|step| (self.mint(now), step)).collect();
-        let subtasks: Vec<SubTask> = steps
-            .iter()
-            .map(|(id, step)| self.subtask(now, id, step, draft))
-            .collect();
-        let manifest = DispatchManifest {
-            task_id: self.spec.task_id.clone(),
-            slug: self.spec.slug.clone(),
-            intent: self.spec.intent.clone(),
-            round: self.round,
-            subtask_ids: steps.iter().map(|(id, _)| id.clone()).collect(),
-            subtasks: subtasks.iter().map(planned_subtask).collect(),
-            carried: carrying.named,
-            task_criteria: plan.task_criteria,
-            started_at: self.started_at,
-            dispatched_at: now,
-            rules_used: draft.memory.rules_used.clone(),
-        };
-        let given = carrying.work.iter().map(|work| work.handed_on.clone()).collect();
-        let folder = desk.outputs_of(&self.spec);
-        self.state = State::Dispatching(Box::new(Current {
-            dispatch: Dispatch::new(subtasks, desk.config.limits.parallel, given, folder),
-            steps,
-            carried: carrying.work,
-            work,
-        }));
-        Effect::Announce(manifest)
-    }
-
-    fn mint(&mut self, now: Timestamp) -> SubTaskId {
-        let subtask_id = SubTaskId::derive(now, &self.spec.task_id, self.minted);
-        self.minted = self.minted.saturating_add(1);
-        subtask_id
-    }
-
-    fn subtask(&self, now: Timestamp, id: &SubTaskId, step: &Step, draft: &Draft) -> SubTask {
-        let caution = &draft.memory.caution;
-        SubTask {
-            subtask_id: id.clone(),
-            parent_task_id: self.spec.task_id.clone(),
-            intent: step.intent.clone(),
-            context: step.context.clone(),
-            success_criteria: step.criteria.clone(),
-            sequence: step.sequence,
-            tools: step.tools.clone(),
-            // A model may write any date; one that has passed is no deadline.
-            deadline: step
-                .deadline
-                .filter(|when| *when > now)
-                .or(self.spec.constraints.deadline),
-            must_not: draft.must_not.clone(),
-            caution: (!Caution::is_empty(caution)).then(|| Box::new(caution.clone())),
-            scope: if step.scope.is_empty() {
-                self.allowed.stated().to_vec()
-            } else {
-                step.scope.clone()
-            },
-        }
-    }
-
     fn fail(&mut self, cause: Cause, reason: &str) -> Effect {
         self.state = State::Failed;
         Effect::Fail(PlanningFailed {
@@ -448,15 +326,6 @@ impl Task {
             reason: head_tail(reason, REASON_CHARS),
             cause,
         })
-    }
-}
-
-fn planned_subtask(subtask: &SubTask) -> PlannedSubTask {
-    PlannedSubTask {
-        subtask_id: subtask.subtask_id.clone(),
-        sequence: subtask.sequence,
-        intent: subtask.intent.clone(),
-        success_criteria: subtask.success_criteria.clone(),
     }
 }
 
@@ -471,7 +340,7 @@ fn tried(outcomes: &[SubTaskOutcome]) -> Vec<String> {
         .filter(|call| !call.not_run)
     {
         let programs = call.programs.iter().map(|program| format!("{}:{program}", call.tool));
-        add_new(&mut names, &[call.tool.clone()]);
+        add_new(&mut names, std::slice::from_ref(&call.tool));
         add_new(&mut names, &programs.collect::<Vec<_>>());
     }
     names

@@ -721,68 +721,6 @@ fn a_scope_of_the_plan_may_only_narrow() {
     assert_eq!(sent[0].scope, ["~/src/lib"]);
 }
 
-/// Another task of the same planner, dispatched at once: its id and the subtasks sent.
-fn another(r2: &mut Planner, number: u32, steps: usize) -> (String, Vec<SubTask>) {
-    let id = format!("other_{number:08x}");
-    let spec = TaskSpec {
-        task_id: TaskId::new(&id),
-        ..task()
-    };
-    let _ = r2.step(at(0), said(spec));
-    let (call, _) = call_of(r2.step(at(1), said(MemoryReply::empty(TaskId::new(&id), 1))));
-    let intents: Vec<String> = (0..steps).map(|n| format!("Do part {n}")).collect();
-    let steps: Vec<(i64, &str)> = intents.iter().map(|intent| (1, intent.as_str())).collect();
-    let event = Event::Answer {
-        task_id: TaskId::new(&id),
-        call,
-        answer: Answer::Model(reply(ModelContent::Structured { value: plan(&steps) })),
-    };
-    let (_, sent) = dispatched(r2.step(at(2), event));
-    (id, sent)
-}
-
-fn outcome_in(task: &str, subtask: &SubTask) -> SubTaskOutcome {
-    SubTaskOutcome {
-        parent_task_id: TaskId::new(task),
-        ..outcome(subtask, "matched", "x")
-    }
-}
-
-#[test]
-fn a_long_plan_does_not_hold_up_a_short_one() {
-    let mut config = Config {
-        limits: Limits {
-            parallel: 8,
-            parallel_in_all: 8,
-            ..Limits::default()
-        },
-        ..Config::default()
-    };
-    config.tools = vec![ToolSpec {
-        name: "shell".into(),
-        description: String::new(),
-        input_schema: json!({}),
-    }];
-    let mut r2 = Planner::new(config).unwrap();
-    let (long, mut sent) = another(&mut r2, 1, 1_000);
-    assert_eq!(sent.len(), 8, "alone it has every place");
-    let (short, own) = another(&mut r2, 2, 4);
-    assert_eq!(own.len(), 1, "one of each task always runs");
-    // Every place that becomes free goes to the task that has fewer.
-    let mut order = Vec::new();
-    while order.iter().filter(|task: &&String| **task == short).count() < 3 {
-        let done = sent.remove(0);
-        for effect in r2.step(at(3), said(outcome_in(&long, &done))) {
-            let next = subtask(effect);
-            order.push(next.parent_task_id.as_str().to_owned());
-            if next.parent_task_id.as_str() == long {
-                sent.push(next);
-            }
-        }
-        assert!(order.len() < 10, "{order:?}");
-    }
-}
-
 /// What may happen to R2 in any order.
 #[derive(Clone, Debug)]
 enum Happening {

@@ -45,6 +45,8 @@ pub struct Settings {
     pub brain: ModelChoice,
     /// Model of R3, R4a.
     pub tool: ModelChoice,
+    /// The conversation to go on with.
+    pub session: Option<String>,
     /// Every model exchange is written here.
     pub record: Option<PathBuf>,
     /// Model calls are answered from here.
@@ -180,6 +182,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         prices: user.prices,
         brain,
         tool,
+        session: options.session.clone(),
         record: options.record.clone(),
         replay: options.replay.clone(),
         notices,

@@ -193,8 +193,20 @@ impl Watch<'_> {
 
     fn gap(&mut self, request: &ReplanRequest) {
         let planned = self.manifest.as_ref().map_or(0, |manifest| manifest.subtasks.len());
-        if request.outcomes.len() != planned {
-            let seen = request.outcomes.len();
+        let carried: Vec<_> = request.outcomes.iter().filter(|o| o.carried_from.is_some()).collect();
+        let seen = request.outcomes.len() - carried.len();
+        for outcome in carried {
+            let named = self.manifest.as_ref().is_some_and(|manifest| {
+                let mut ids = manifest.carried.iter().map(|carried| &carried.subtask_id);
+                ids.any(|id| *id == outcome.subtask_id)
+            });
+            if !named || self.outcomes.get(&outcome.subtask_id) != Some(&OutcomeStatus::Matched) {
+                self.wrong(
+                    "a gap counts work of an earlier round that did not match or that the plan does not carry over",
+                );
+            }
+        }
+        if seen != planned {
             self.wrong(format!("a gap counts {seen} outcomes of {planned} subtasks"));
         }
         let all_matched = request.outcomes.iter().all(|o| o.status == OutcomeStatus::Matched);
