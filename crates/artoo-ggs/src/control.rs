@@ -7,8 +7,8 @@ use artoo_protocol::message::{Cause, Directive, Loss, Urgency};
 use artoo_protocol::{Finite, Millis, Unit01};
 
 use crate::loss::{gradient, loss, omega, task_part};
-use crate::params::{Gradient, Params};
-use crate::table::{Bands, Cell, Choice, Distance, above, decide, quantise};
+use crate::params::{FirstRound, Gradient, Params, WrongButImproving};
+use crate::table::{Bands, Cell, Choice, Distance, Slope, above, decide, quantise};
 
 /// What the sensor reports about one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,6 +102,9 @@ impl Control {
         if observation.rejected {
             bands.distance = Distance::Far;
         }
+        if self.round == 1 && params.first_round == FirstRound::Movement {
+            bands.slope = Slope::Improving;
+        }
         let cell = decide(bands);
         Round {
             number: self.round,
@@ -112,7 +115,12 @@ impl Control {
             cell,
             urgency: bands.slope.urgency(),
             worsening: self.worsening,
-            decision: resolve(params, &observation, cell.choice, kill_switch(params, self.worsening)),
+            decision: resolve(
+                params,
+                &observation,
+                wanted(params, bands, cell.choice),
+                kill_switch(params, self.worsening),
+            ),
         }
     }
 
@@ -132,6 +140,16 @@ pub fn is_worsening(params: &Params, grad_l: Finite, grad_task: Finite) -> bool 
 /// Law 2: so many worsening rounds in a row, and the task is diverging; no budget will help.
 pub const fn kill_switch(params: &Params, worsening: u32) -> bool {
     params.kill_after > 0 && worsening >= params.kill_after
+}
+
+/// What is wanted in a cell: what the table says, but for the one cell that a parameter may read otherwise.
+fn wanted(params: &Params, bands: Bands, choice: Choice) -> Choice {
+    let improving_by_a_wrong_approach =
+        bands.slope == Slope::Improving && choice == Choice::Act(Directive::ChangeApproach);
+    match params.wrong_but_improving {
+        WrongButImproving::Refine if improving_by_a_wrong_approach => Choice::Act(Directive::Refine),
+        WrongButImproving::Refine | WrongButImproving::ChangeApproach => choice,
+    }
 }
 
 fn resolve(params: &Params, observation: &Observation, choice: Choice, killed: bool) -> Move {

@@ -4,7 +4,7 @@
 //! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
 //! (verdicts to numbers), [`loss`], [`table`] (numbers to a decision), [`control`] (from round to round), then what artoo
 //! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`words`], and the role itself in [`actor`]. [`explain`](mod@explain) says
-//! afterwards why a decision was taken.
+//! afterwards why a decision was taken. With the feature `lab`, `lab` holds the laboratory: simulated tasks, other policies, calibration.
 //!
 //! It knows no model, no tool, no store and no clock. The numeric part stands on its own:
 //!
@@ -35,6 +35,8 @@ pub mod blocked;
 pub mod control;
 pub mod digest;
 pub mod explain;
+#[cfg(feature = "lab")]
+pub mod lab;
 pub mod lines;
 pub mod loss;
 pub mod megrams;
@@ -48,7 +50,7 @@ pub use actor::{Controller, Effect};
 pub use control::{Control, Move, Observation, Round};
 pub use explain::{Explained, explain};
 pub use lines::{BadInput, BadLine, Stepper, decide_line};
-pub use params::{Gradient, Params};
+pub use params::{FirstRound, Gradient, Params, WrongButImproving};
 pub use signals::Tally;
 pub use table::{Bands, Cell, Choice, Row, cascade, decide, quantise, table};
 pub use task::WORDING_WAIT;

@@ -17,6 +17,28 @@ pub enum Gradient {
     Task,
 }
 
+/// How the first round is read, which has no gradient yet (design §12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstRound {
+    /// ∇L = 0 is a plateau: the first directive escapes.
+    #[default]
+    Plateau,
+    /// Nothing is known of a plateau yet: the first directive is that of movement, with urgency lower.
+    Movement,
+}
+
+/// What a round asks for that improves by an approach which the failures call wrong (design §12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrongButImproving {
+    /// Another method: a falling loss may be a criterion that is being gamed.
+    #[default]
+    ChangeApproach,
+    /// The same method, tighter: the fall of the loss weighs more than the class of the failures.
+    Refine,
+}
+
 /// Parameters of the controller; any of them may be left out in JSON and TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -50,6 +72,10 @@ pub struct Params {
     pub kill_after: u32,
     /// Which gradient decides; default `total`.
     pub gradient: Gradient,
+    /// How the first round is read; default `plateau`.
+    pub first_round: FirstRound,
+    /// What cell 6 asks for; default `change_approach`.
+    pub wrong_but_improving: WrongButImproving,
 }
 
 impl Default for Params {
@@ -68,6 +94,8 @@ impl Default for Params {
             max_replans: 3,
             kill_after: 2,
             gradient: Gradient::Total,
+            first_round: FirstRound::Plateau,
+            wrong_but_improving: WrongButImproving::ChangeApproach,
         }
     }
 }

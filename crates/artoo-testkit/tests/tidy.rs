@@ -107,7 +107,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tokio",
         ],
     ),
-    ("artoo-ggs", &["lz4_flex", "serde", "serde_json", "thiserror"]),
+    (
+        "artoo-ggs",
+        &[
+            "cmaes",
+            "lz4_flex",
+            "plotters",
+            "rand_xoshiro",
+            "rayon",
+            "serde",
+            "serde_json",
+            "thiserror",
+        ],
+    ),
     (
         "artoo-memory",
         &[

@@ -1,7 +1,10 @@
 //! Loss, table and loop on bare numbers: the table as it was specified, boundaries, and facts for every input.
 
 use artoo_ggs::loss::omega;
-use artoo_ggs::{Bands, Choice, Control, Gradient, Move, Observation, Params, cascade, decide, quantise, table};
+use artoo_ggs::{
+    Bands, Choice, Control, FirstRound, Gradient, Move, Observation, Params, WrongButImproving, cascade, decide,
+    quantise, table,
+};
 use artoo_protocol::message::{Cause, Directive, Loss, Urgency};
 use artoo_protocol::{Finite, Millis, Unit01};
 use proptest::prelude::*;
@@ -227,6 +230,7 @@ prop_compose! {
         max_replans in 0_u32..6,
         kill_after in 0_u32..4,
         task in any::<bool>(),
+        options in any::<(bool, bool)>(),
     ) -> Params {
         Params {
             alpha: unit(weights[0]), beta: unit(weights[1]), lambda: unit(weights[2]),
@@ -234,6 +238,8 @@ prop_compose! {
             epsilon: unit(thresholds[0]), delta: unit(thresholds[1]), rho: unit(thresholds[2]), theta: unit(thresholds[3]),
             time_budget_ms: Millis(budget), max_replans, kill_after,
             gradient: if task { Gradient::Task } else { Gradient::Total },
+            first_round: if options.0 { FirstRound::Movement } else { FirstRound::Plateau },
+            wrong_but_improving: if options.1 { WrongButImproving::Refine } else { WrongButImproving::ChangeApproach },
         }
     }
 }

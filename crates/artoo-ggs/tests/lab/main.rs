@@ -1,0 +1,12 @@
+//! Contract tests of the laboratory. Small runs, the same on every machine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_cmp,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod comparing;
