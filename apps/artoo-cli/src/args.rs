@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::args_lab::{CalibrateArgs, SimulateArgs};
+
 /// Carries out a task in plain language on this machine, and shows what it did.
 #[derive(Debug, Parser)]
 #[command(name = "artoo", version, about, after_help = AFTER_HELP, max_term_width = 100)]
@@ -208,6 +210,10 @@ pub enum GgsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Compares the controller with other policies on simulated tasks, all with the same luck
+    Simulate(SimulateArgs),
+    /// Looks for better parameters and judges them on tasks that they were not fitted to; changes nothing
+    Calibrate(CalibrateArgs),
     /// Every decision of the controller on one task, measured anew from its journal; exit 1 when one differs from the record
     Explain {
         /// Its id, or the beginning or end of one

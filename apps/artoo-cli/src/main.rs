@@ -1,6 +1,7 @@
 //! The `artoo` binary: parse, run, exit with a code that tells the truth (design §14, §21).
 
 mod args;
+mod args_lab;
 mod auditing;
 mod commands;
 mod data_folder;

@@ -9,7 +9,7 @@ use artoo_protocol::journal::Entry;
 use artoo_protocol::{Timestamp, text};
 use serde_json::{Value, json};
 
-use super::tasks;
+use super::{lab, tasks};
 use crate::args::GgsCommand;
 use crate::failure::Failure;
 use crate::output;
@@ -46,6 +46,8 @@ pub fn run(command: &GgsCommand, data: impl FnOnce() -> Result<PathBuf, Failure>
             let mut stepper = Stepper::new(Params::default(), Timestamp::from_millis(0));
             answer_lines(|line| stepper.line(line).map_err(|e| e.to_string()))
         }
+        GgsCommand::Simulate(args) => lab::simulate(args),
+        GgsCommand::Calibrate(args) => lab::calibrate(args),
         GgsCommand::Explain { task, json } => explain_task(&data()?, task, *json),
     }
 }

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod doctor;
 pub mod ggs;
+pub mod lab;
 pub mod memory;
 pub mod replay;
 pub mod tasks;

@@ -14,6 +14,7 @@
 mod bad_input;
 mod consent;
 mod conversation;
+mod lab;
 mod models;
 mod offline;
 mod reading;

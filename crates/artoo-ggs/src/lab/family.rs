@@ -113,6 +113,7 @@ impl Family {
         self as u64
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one arm a family")]
     fn make(self, dice: &mut Dice) -> Task {
         let usual = usual(dice);
         match self {

@@ -42,7 +42,7 @@ impl Estimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     n: u64,
-    sum: f64,
+    total: f64,
     squares: f64,
 }
 
@@ -50,14 +50,14 @@ impl Sum {
     /// Adds a value.
     pub fn add(&mut self, value: f64) {
         self.n += 1;
-        self.sum += value;
+        self.total += value;
         self.squares += value * value;
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
         self.n += other.n;
-        self.sum += other.sum;
+        self.total += other.total;
         self.squares += other.squares;
     }
 
@@ -67,7 +67,7 @@ impl Sum {
             return Estimate::default();
         }
         let n = self.n as f64;
-        let value = self.sum / n;
+        let value = self.total / n;
         let variance = (self.squares / n - value * value).max(0.0);
         let half = Z * (variance / n).sqrt();
         Estimate {

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`plant`] (what a task is), [`family`] (which tasks there are), [`planner`] (who answers a directive),
 //! [`policy`] (who decides), [`episode`] (one task to its end), [`measure`] and [`compare`] (many of them). The
-//! controller in it is the real one. `docs/controller-lab.md` holds the dynamics in words, the results, and what they
+//! controller in it is the real one; [`report`] shows the results, [`tune`] looks for better parameters. `docs/controller-lab.md` holds the dynamics in words, the results, and what they
 //! are worth: simulated tasks say how a rule behaves on such dynamics, not how often such tasks occur.
 #![allow(
     clippy::cast_possible_truncation,
@@ -18,7 +18,51 @@ pub mod measure;
 pub mod planner;
 pub mod plant;
 pub mod policy;
+pub mod report;
+pub mod tune;
 
 pub use compare::{Contender, Grid, Row};
 pub use family::Family;
 pub use policy::Policy;
+
+use crate::params::{FirstRound, Gradient, Params, WrongButImproving};
+
+/// Parameters that [`tune`] found on other families than those that they are judged on; see `docs/controller-lab.md`.
+pub const CALIBRATED: &str = include_str!("calibrated.json");
+
+/// The policies of the comparison, in the order in which they are shown.
+pub fn contenders() -> Vec<Contender> {
+    let spec = Params::default();
+    let with = |name: &str, params: Params| Contender::new(name, Policy::Ggs(params));
+    vec![
+        Contender::new("retry unchanged", Policy::RetryUnchanged),
+        Contender::new("random restart", Policy::RandomRestart),
+        Contender::new("reflect and retry", Policy::ReflectAndRetry),
+        Contender::new("stall counting", Policy::StallCounting),
+        Contender::new("table of v0.7", Policy::TableV07),
+        with("GGS as specified", spec),
+        with(
+            "GGS, task gradient",
+            Params {
+                gradient: Gradient::Task,
+                ..spec
+            },
+        ),
+        with(
+            "GGS, first is movement",
+            Params {
+                first_round: FirstRound::Movement,
+                ..spec
+            },
+        ),
+        with(
+            "GGS, improving is refined",
+            Params {
+                wrong_but_improving: WrongButImproving::Refine,
+                ..spec
+            },
+        ),
+        with("GGS calibrated", serde_json::from_str(CALIBRATED).unwrap_or(spec)),
+        Contender::new("oracle", Policy::Oracle),
+    ]
+}

@@ -96,6 +96,10 @@ pub struct Work {
 
 /// What one round brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, as the gate reports them"
+)]
 pub struct Report {
     /// As the controller would count it.
     pub d: Unit01,

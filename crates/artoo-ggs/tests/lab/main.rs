@@ -5,8 +5,12 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::float_cmp,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     missing_docs,
     reason = "test code"
 )]
 
 mod comparing;
+mod reporting;
+mod tuning;
