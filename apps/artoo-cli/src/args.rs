@@ -101,6 +101,17 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Puts back what artoo's own tools overwrote or deleted; the shell's doings are not among them
+    Undo {
+        /// The task's id, or the beginning or end of one; the newest that changed something without one
+        task: Option<String>,
+        /// Also what somebody else changed since; that is kept beside what was put back
+        #[arg(long)]
+        force: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// What memory holds
     #[command(subcommand)]
     Memory(MemoryCommand),
@@ -145,6 +156,11 @@ pub enum TasksCommand {
         /// The records as they are stored
         #[arg(long)]
         json: bool,
+    },
+    /// Drops a task's journal and what was kept to undo it
+    Rm {
+        /// Its id, or the beginning or end of one
+        task: String,
     },
 }
 

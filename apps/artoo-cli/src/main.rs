@@ -24,11 +24,14 @@ use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use artoo_bus::SystemClock;
+use artoo_executor::undo::Unwilling;
 use artoo_protocol::message::{Ending, FinalResult};
-use artoo_protocol::ports::Toolbox;
+use artoo_protocol::ports::{Clock, Toolbox};
 use artoo_protocol::text::printable;
 
 use crate::args::{Cli, Command, Options};
+use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::past::Past;
 use crate::session::{Session, Show};
@@ -96,6 +99,12 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }),
         Some(Command::Audit(command)) => {
             commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
+        }
+        Some(Command::Undo { task, force, json }) => {
+            let data = settings::data_dir(&options, &env)?;
+            let _held = DataFolder::open(&data, SystemClock.now())?;
+            let unwilling = if force { Unwilling::Replace } else { Unwilling::Leave };
+            commands::undo::run(&data, task.as_deref(), unwilling, json).map(|()| 0)
         }
         Some(Command::Tools(command)) => {
             let settings = settings::load(&options, &env)?;

@@ -21,6 +21,7 @@ use crate::{complain, notices, output, present};
 const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
 /tasks   what ran            /memory  what memory holds
 /audit   what the auditor saw   /model   which model answers
+/undo    put back what the newest task overwrote or deleted (/undo TASK for another)
 /help    this                /quit    leave (or Ctrl+D, or Ctrl+C twice)
 Ctrl+C while a task runs stops the task only.";
 
@@ -143,6 +144,13 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
         "/model" => {
             output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
             Ok(())
+        }
+        _ if text == "/undo" || text.starts_with("/undo ") => {
+            let task = text
+                .strip_prefix("/undo")
+                .map(str::trim)
+                .filter(|task| !task.is_empty());
+            commands::undo::run(data, task, artoo_executor::undo::Unwilling::Leave, false)
         }
         "/help" => {
             output::result(HELP);

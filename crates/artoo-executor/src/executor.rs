@@ -42,6 +42,8 @@ pub struct Settings {
     pub max_steps: u32,
     /// Characters of a tool's output that the model sees.
     pub shown_characters: usize,
+    /// Tokens that the conversation of one attempt may have, by estimate; the oldest outputs of tools are left out first.
+    pub max_context_tokens: usize,
 }
 
 impl Settings {
@@ -55,6 +57,7 @@ impl Settings {
             grants: Vec::new(),
             max_steps: 16,
             shown_characters: 4000,
+            max_context_tokens: 32_000,
         }
     }
 }

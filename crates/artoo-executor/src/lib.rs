@@ -8,6 +8,7 @@ mod anchored;
 pub mod attempt;
 pub mod capture;
 pub mod classify;
+mod context;
 pub mod conversation;
 pub mod executor;
 pub mod gate;

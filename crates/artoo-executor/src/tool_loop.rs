@@ -13,6 +13,7 @@ use artoo_protocol::{CallId, TaskId};
 use serde_json::Value;
 
 use crate::attempt::{Pending, Phase, Stage, Turn, Work, next_turn};
+use crate::context;
 use crate::conversation::{self, REPORT, Report};
 use crate::executor::{ExecutorEffect, Settings, Task};
 use crate::gate;
@@ -50,6 +51,7 @@ impl Run<'_> {
             .iter()
             .filter(|tool| !exhausted && !gate::is_blocked_tool(&tool.name, &work.subtask.must_not));
         let tools = offered.cloned().chain([conversation::report_spec()]).collect();
+        context::shorten(&mut work.conversation, self.settings.max_context_tokens);
         let request = ModelRequest {
             tier: Tier::Tool,
             messages: work.conversation.clone(),

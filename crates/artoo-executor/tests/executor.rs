@@ -832,3 +832,72 @@ fn effects_become_the_commands_of_the_protocol() {
     assert_eq!(task_id, Some(task()));
     assert!(matches!(*message, Message::ConfirmationRequest(_)));
 }
+
+#[test]
+fn what_changed_under_a_question_is_asked_about_anew() {
+    let mut bench = Bench::started();
+    bench.model_calls(&[("shell", json!({"command": "rm a"}))]);
+    let stale = || {
+        Answer::Ran(ToolOutput {
+            stale: true,
+            error: Some("it changed: nothing was done".into()),
+            ..ToolOutput::default()
+        })
+    };
+    for seen in 1..=3 {
+        let (call, _) = bench.wanted_look();
+        let found = Assessment {
+            fingerprint: seen,
+            ..assessment(EffectClass::Destroy, Reach::Elsewhere, "rm a")
+        };
+        bench.answer(call, Answer::Assessed(found));
+        let question = bench.question();
+        // "Always" is for what was seen, and nothing else.
+        bench.consent(&question, Consent::Always);
+        let (call, permit) = bench.wanted_run();
+        assert_eq!((permit.seen, permit.confirmed), (seen, true));
+        bench.answer(call, stale());
+    }
+    // A world that never holds still is an error, not an endless question.
+    let (call, _) = bench.wanted_look();
+    let found = Assessment {
+        fingerprint: 3,
+        ..assessment(EffectClass::Destroy, Reach::Elsewhere, "rm a")
+    };
+    bench.answer(call, Answer::Assessed(found));
+    let (call, _) = bench.wanted_run();
+    bench.answer(call, stale());
+    let (_, request) = bench.asked();
+    let told = format!("{:?}", request.messages.last().unwrap());
+    assert!(told.contains("nothing was done"), "{told}");
+}
+
+#[test]
+fn a_long_conversation_leaves_out_its_oldest_outputs_and_says_so() {
+    let mut bench = Bench::new(Settings {
+        max_context_tokens: 6_000,
+        ..settings()
+    });
+    bench.event(envelope(Role::R2, subtask("s1")));
+    for n in 0..12 {
+        bench.read(&format!("cat {n}"), &"word ".repeat(700));
+    }
+    let (_, request) = bench.asked();
+    let size: usize = request
+        .messages
+        .iter()
+        .map(|message| format!("{message:?}").len())
+        .sum();
+    assert!(size / 4 < 8_000, "{size}");
+    let outputs: Vec<_> = request
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool { content, .. } => Some(content.contains("was left out to keep the conversation short")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(outputs.len(), 12, "every call keeps its answer");
+    assert!(outputs[0] && !outputs[11], "{outputs:?}");
+    assert!(outputs.is_sorted_by(|a, b| a >= b), "the oldest go first: {outputs:?}");
+}

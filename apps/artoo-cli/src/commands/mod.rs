@@ -8,3 +8,4 @@ pub mod memory;
 pub mod replay;
 pub mod tasks;
 pub mod tools;
+pub mod undo;

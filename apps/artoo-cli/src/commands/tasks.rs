@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use artoo_bus::SystemClock;
 use artoo_bus::journal::read::{self, Contents, Found};
 use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
 use artoo_protocol::Message;
 use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::ports::Clock;
 use artoo_protocol::text::{one_line, printable};
 use serde_json::{Value, json};
 
 use crate::args::TasksCommand;
+use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::{output, progress};
 
@@ -24,7 +27,23 @@ pub fn run(command: &TasksCommand, data: &Path) -> Result<(), Failure> {
         TasksCommand::List { json } => list(&folder, *json),
         TasksCommand::Show { task, json } => show(&pick(&folder, task)?, *json),
         TasksCommand::Log { task, json } => log(&pick(&folder, task)?, *json),
+        TasksCommand::Rm { task } => remove(data, &pick(&folder, task)?),
     }
+}
+
+/// Drops a journal and what was kept to undo the task, and says how much that was.
+fn remove(data: &Path, found: &Found) -> Result<(), Failure> {
+    let _held = DataFolder::open(data, SystemClock.now())?;
+    let undo = data.join("undo");
+    let bytes = artoo_executor::undo::size(&undo, &found.task_id);
+    let failed = |e: std::io::Error| Failure::failed(format!("{} could not be dropped: {e}", found.task_id));
+    artoo_executor::undo::drop_kept(&undo, &found.task_id).map_err(failed)?;
+    std::fs::remove_file(&found.path).map_err(failed)?;
+    output::note(&format!(
+        "dropped {} and the {bytes} bytes that were kept to undo it",
+        found.task_id
+    ));
+    Ok(())
 }
 
 /// The summary of one task of this process, for the line under its result.

@@ -104,3 +104,68 @@ fn what_was_typed_before_the_question_is_no_answer_to_it() {
     assert_eq!(pty.wait(), Some(4));
     assert!(sandbox.project().join("notes.txt").exists());
 }
+
+/// Edits `notes.txt` and deletes a folder with artoo's own tools.
+fn tidying(body: &Value) -> Response {
+    let content = |value: Value| Response::Content(value.to_string());
+    let criterion =
+        json!({"criterion": "old is gone", "mode": "verifiable", "check": {"kind": "file_absent", "path": "src"}});
+    match asked_for(body) {
+        "task_spec" => content(
+            json!({"slug": "tidy", "intent": "tidy up", "scope": null, "deadline": null, "clarify": [], "direct_answer": null}),
+        ),
+        "plan" => content(
+            json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "edit and delete", "context": "",
+            "success_criteria": [criterion], "tools": ["edit_file", "delete_files"]}]}),
+        ),
+        "tools" => match last_message(body) {
+            text if text.contains("deleted ") => Response::Content("done".into()),
+            text if text.contains("changed ") => Response::ToolCall("delete_files", json!({"paths": ["src"]})),
+            text if text.starts_with("not run") => Response::Content("refused".into()),
+            _ => Response::ToolCall("edit_file", json!({"path": "notes.txt", "old": "four", "new": "five"})),
+        },
+        _ => Response::Raw(400, String::new()),
+    }
+}
+
+#[test]
+fn a_person_sees_the_change_and_the_list_and_takes_both_back() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(tidying).unwrap();
+    let Some(mut pty) = Pty::start(&sandbox.with_model(&server, &["tidy up"])) else {
+        return;
+    };
+    pty.expect("-four");
+    pty.expect("+five");
+    pty.expect("[N]o: ");
+    pty.send("y\n");
+    pty.expect("delete 1 paths, 5 files and folders in all");
+    pty.expect("deep/b.rs");
+    pty.expect("[N]o: ");
+    pty.send("y\n");
+    assert_eq!(pty.wait(), Some(0));
+    assert!(!sandbox.project().join("src").exists());
+    let notes = sandbox.project().join("notes.txt");
+    assert!(std::fs::read_to_string(&notes).unwrap().contains("five"));
+    let undone = sandbox.run(&["undo", "tidy"]);
+    undone.ended(0);
+    assert!(
+        undone.out.contains("restored") && undone.out.contains("notes.txt"),
+        "{undone:#?}"
+    );
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one two three\nfour\n");
+    assert_eq!(
+        std::fs::read_to_string(sandbox.project().join("src/deep/c.txt"))
+            .unwrap()
+            .len(),
+        5_000
+    );
+    // What somebody changed since is left alone, and a dropped task cannot be undone.
+    sandbox.run(&["undo"]).ended(0);
+    sandbox.file("notes.txt", "mine");
+    sandbox.run(&["undo", "--json"]).ended(1);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+    sandbox.run(&["tasks", "rm", "tidy"]).ended(0);
+    sandbox.run(&["undo", "tidy"]).refused(2, &["there is no task"]);
+    assert_eq!(std::fs::read_dir(sandbox.data().join("undo")).unwrap().count(), 0);
+}

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::index::Index;
+use super::redirect::NameSearch;
 use super::{Abandoned, Places, arguments, blocking, failed, invalid, reading, worker_died};
 
 /// Paths that are listed, at most.
@@ -47,6 +48,46 @@ struct Arguments {
     sort: Sort,
     #[serde(default)]
     hidden: bool,
+    #[serde(skip)]
+    case: Case,
+}
+
+/// Whether letter case matters; a model is never asked.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Case {
+    #[default]
+    Any,
+    Same,
+}
+
+/// A search by name that was written as a command.
+pub(super) async fn by_name(search: NameSearch) -> ToolOutput {
+    let given = Arguments {
+        name: Some(search.name),
+        under: None,
+        kind: match search.kind {
+            Some('f') => Kind::File,
+            Some('d') => Kind::Folder,
+            _ => Kind::Any,
+        },
+        larger_than: None,
+        smaller_than: None,
+        sort: Sort::Path,
+        hidden: true,
+        case: if search.ignore_case { Case::Any } else { Case::Same },
+    };
+    blocking(move |abandoned| {
+        let matcher = given
+            .name
+            .as_deref()
+            .map(|name| GlobBuilder::new(name).case_insensitive(given.case == Case::Any).build());
+        match matcher {
+            Some(Ok(glob)) => walk(&search.under, &given, Some(&glob.compile_matcher()), abandoned),
+            _ => failed("the name is no pattern", FailureClass::Logical),
+        }
+    })
+    .await
+    .unwrap_or_else(worker_died)
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -135,15 +176,20 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
         Ok(name) => name,
         Err(error) => return failed(error, FailureClass::Logical),
     };
+    walk(under, given, name.as_ref(), abandoned)
+}
+
+fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: &Abandoned) -> ToolOutput {
     let kept: Mutex<Vec<(u64, PathBuf)>> = Mutex::new(Vec::new());
     let (matches, unreadable) = (AtomicU64::new(0), AtomicU64::new(0));
-    let mut walk = WalkBuilder::new(under);
+    let mut builder = WalkBuilder::new(under);
     // Other file systems (network drives, /proc) are not wandered into.
-    walk.standard_filters(false)
+    builder
+        .standard_filters(false)
         .hidden(!given.hidden)
         .follow_links(false)
         .same_file_system(true);
-    walk.build_parallel().run(|| {
+    builder.build_parallel().run(|| {
         Box::new(|entry| {
             if abandoned.is_set() {
                 return WalkState::Quit;
@@ -153,7 +199,7 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
                     unreadable.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(entry) => {
-                    if let Some(size) = wanted(&entry, given, name.as_ref()) {
+                    if let Some(size) = wanted(&entry, given, name) {
                         matches.fetch_add(1, Ordering::Relaxed);
                         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                         if kept.len() < MAX_KEPT {

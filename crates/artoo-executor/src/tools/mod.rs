@@ -13,6 +13,7 @@ mod index;
 mod mac;
 mod place;
 mod read_file;
+mod redirect;
 mod search_text;
 mod secrets;
 mod shell;

@@ -15,7 +15,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::change::stale;
+use super::find_files;
 use super::place::{landing, worst};
+use super::redirect::{NameSearch, name_search};
 use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
 use crate::classify::{CommandClass, WrittenPath, classify};
 use crate::gate::is_free;
@@ -145,6 +147,9 @@ impl Tool for Shell {
         if !permit.confirmed && !is_free(effect, reach) {
             return stale("what it writes to changed since it was looked at");
         }
+        if let Some(search) = name_search(&given.command, &self.places.home).filter(|search| search.under.is_dir()) {
+            return instead(search).await;
+        }
         let limit = given
             .timeout_seconds
             .map_or(self.limit, Duration::from_secs)
@@ -169,6 +174,21 @@ impl Tool for Shell {
             }
             Err(error) => failed_by_system("the shell could not be started", &error),
         }
+    }
+}
+
+/// A search for the user's files, made with the tool for it; the record says so.
+async fn instead(search: NameSearch) -> ToolOutput {
+    let note = match &search.depth_left_out {
+        Some(depth) => format!("[run as find_files; -maxdepth {depth} was left out, to find what lies deeper]\n"),
+        None => "[run as find_files]\n".to_owned(),
+    };
+    let found = find_files::by_name(search).await;
+    ToolOutput {
+        output: note + &found.output,
+        programs: vec!["find_files".to_owned()],
+        exit: found.error.is_none().then_some(0),
+        ..found
     }
 }
 

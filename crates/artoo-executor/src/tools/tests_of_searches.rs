@@ -286,3 +286,48 @@ async fn macos_tools_run_what_they_show() {
         .await;
     assert!(out.error.is_some() && out.output.is_empty());
 }
+
+#[tokio::test]
+async fn a_personal_find_by_name_says_what_was_really_run() {
+    let world = World::new();
+    world.write("home/a/b/c/d/Film.mp4", "1");
+    world.write("home/.hidden/film.mp4", "1");
+    world.write("home/film.mp4.txt", "1");
+    let root = world.root.display().to_string();
+    let out = world
+        .free(
+            "shell",
+            json!({"command": format!("find {root}/home -maxdepth 2 -iname 'film.mp4'")}),
+        )
+        .await;
+    assert!(
+        out.output.starts_with("[run as find_files; -maxdepth 2 was left out"),
+        "{}",
+        out.output
+    );
+    assert!(
+        out.output.contains(&format!(
+            "{root}/home/.hidden/film.mp4\n{root}/home/a/b/c/d/Film.mp4\n[2 were found"
+        )),
+        "{}",
+        out.output
+    );
+    assert_eq!((out.programs, out.exit), (vec!["find_files".to_owned()], Some(0)));
+    let exact = world
+        .free(
+            "shell",
+            json!({"command": format!("find {root}/home -name 'film.mp4'")}),
+        )
+        .await;
+    assert_eq!(exact.lines, 1, "{}", exact.output);
+    let counted = world
+        .free(
+            "shell",
+            json!({"command": format!("find {root}/home -name '*.mp4' | wc -l")}),
+        )
+        .await;
+    assert_eq!(
+        (counted.output.trim(), counted.programs),
+        ("2", vec!["find".to_owned(), "wc".to_owned()])
+    );
+}

@@ -5,6 +5,8 @@
 
 mod entry;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

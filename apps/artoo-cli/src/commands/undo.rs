@@ -1,0 +1,97 @@
+//! `artoo undo`: puts back what artoo's own tools overwrote or deleted (design §8).
+
+use std::path::Path;
+
+use artoo_executor::undo::{self, Outcome, Restored, Unwilling};
+use artoo_protocol::TaskId;
+use artoo_protocol::text::{one_line, printable};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Puts back what a task's tools overwrote or deleted, and says what came of each path.
+///
+/// # Errors
+/// [`Failure`]: exit 2 when there is no such task, exit 1 when something is not as it was before.
+pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) -> Result<(), Failure> {
+    let root = data.join("undo");
+    let task = pick(data, task)?;
+    let done = undo::restore(&root, &task, unwilling)
+        .map_err(|e| Failure::failed(format!("what was kept of {task} cannot be read: {e}")))?;
+    if json {
+        let rows: Vec<_> = done
+            .iter()
+            .map(|one| json!({"path": one.path, "outcome": word(&one.outcome)}))
+            .collect();
+        output::json(&json!({"task_id": task, "paths": rows}));
+    } else if done.is_empty() {
+        output::note(&format!("{task} overwrote and deleted nothing with artoo's own tools"));
+    } else {
+        let lines: Vec<_> = done.iter().map(line).collect();
+        output::result(&printable(&lines.join("\n")));
+    }
+    let open = done
+        .iter()
+        .filter(|one| matches!(one.outcome, Outcome::ChangedSince | Outcome::Failed(_)));
+    match open.count() {
+        0 => Ok(()),
+        count => Err(
+            Failure::failed(format!("{count} of {} paths are not as they were before", done.len()))
+                .hint("--force puts the old ones back all the same; what is there now is kept beside them"),
+        ),
+    }
+}
+
+/// The task that is meant: by its id, or a part of it at either end; without one, the newest that changed something.
+fn pick(data: &Path, wanted: Option<&str>) -> Result<TaskId, Failure> {
+    let mut kept: Vec<(std::time::SystemTime, String)> = std::fs::read_dir(data.join("undo"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            Some((
+                entry.metadata().ok()?.modified().ok()?,
+                entry.file_name().into_string().ok()?,
+            ))
+        })
+        .collect();
+    kept.sort();
+    let Some(wanted) = wanted else {
+        let newest = kept.pop().map(|(_, name)| TaskId::new(name));
+        return newest.ok_or_else(|| Failure::usage("no task has overwritten or deleted anything"));
+    };
+    let fits = |name: &str| !wanted.is_empty() && (name.starts_with(wanted) || name.ends_with(wanted));
+    let mut fitting = kept.iter().filter(|(_, name)| fits(name));
+    match (fitting.next(), fitting.next()) {
+        (Some((_, name)), None) => Ok(TaskId::new(name.clone())),
+        _ if kept.iter().any(|(_, name)| name == wanted) => Ok(TaskId::new(wanted)),
+        (Some((_, a)), Some((_, b))) => {
+            let why = format!("`{}` fits several tasks, such as {a} and {b}", one_line(wanted, 60));
+            Err(Failure::usage(why))
+        }
+        // A task that changed nothing is no error.
+        (None, _) => super::tasks::pick(&data.join("tasks"), wanted).map(|found| found.task_id),
+    }
+}
+
+fn line(one: &Restored) -> String {
+    let path = one.path.display();
+    match &one.outcome {
+        Outcome::Restored => format!("restored  {path}"),
+        Outcome::AsBefore => format!("as before {path}"),
+        Outcome::Made => format!("left      {path} (the task made it)"),
+        Outcome::ChangedSince => format!("left      {path} (it was changed since by somebody else)"),
+        Outcome::Failed(why) => format!("failed    {path}: {why}"),
+    }
+}
+
+const fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Restored => "restored",
+        Outcome::AsBefore => "as_before",
+        Outcome::Made => "made_by_the_task",
+        Outcome::ChangedSince => "changed_since",
+        Outcome::Failed(_) => "failed",
+    }
+}
