@@ -167,8 +167,21 @@ pub enum TasksCommand {
 /// `artoo memory …`
 #[derive(Debug, Subcommand)]
 pub enum MemoryCommand {
-    /// How much of what is held
+    /// How much of what is held, how much of it is said twice, what dreams have cost
     Stats {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Memories, newest first
+    List(ListOptions),
+    /// One memory, and what each entry of its group adds to the potentials
+    Show {
+        /// Its id, or the beginning or end of one
+        id: String,
+        /// As seen at this time (RFC 3339) instead of now
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
@@ -182,10 +195,94 @@ pub enum MemoryCommand {
         /// As seen at this time (RFC 3339) instead of now
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
+        /// Draws the potentials over time into this file
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
+    /// What a plan for this text would be told
+    Recall {
+        /// A task in words
+        #[arg(value_name = "TEXT", required = true)]
+        text: Vec<String>,
+        /// With the potentials of this time (RFC 3339) instead of now
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Keeps something that every plan is to be told, until you forget it
+    Remember {
+        /// What always holds, such as "use yarn, not npm"
+        #[arg(value_name = "TEXT", required = true)]
+        text: Vec<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Removes a memory for good; a learned rule goes with what it was distilled from
+    Forget {
+        /// Its id, or the beginning or end of one
+        id: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Puts memory in order now: promotes, demotes, forgets, and distils rules where a model is configured
+    Dream {
+        /// Only says what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Every memory as JSON, one a line, to standard output
+    Export {
+        /// Without what came after this time (RFC 3339)
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+        /// Accepted for clarity; an export is JSON always
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes in an export; what is known already stays as it is
+    Import {
+        /// The file; `-` for standard input
+        file: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compares everything derived with the records, changes nothing; exit 1 when something is wrong
+    Verify {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What `artoo memory list` lists.
+#[derive(Debug, Args)]
+pub struct ListOptions {
+    /// Only this level: M raw events, K knowledge, C rules
+    #[arg(long, value_name = "LEVEL", value_parser = ["M", "K", "C"])]
+    pub level: Option<String>,
+    /// Only this space, such as `tool:shell`
+    #[arg(long, value_name = "SPACE")]
+    pub space: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// Without what came after this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `artoo audit …`

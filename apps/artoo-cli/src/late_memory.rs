@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use artoo_memory::Memory;
 use artoo_memory::kv::LevelSettings;
+use artoo_memory::view::GroupKey;
 use artoo_protocol::message::{Lesson, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
 use artoo_protocol::ports::{Clock, MemoryError, MemoryService};
 use artoo_protocol::{MegramId, Timestamp};
 use async_trait::async_trait;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use crate::output;
@@ -22,11 +24,14 @@ type Opened = Option<Result<Arc<Memory>, MemoryError>>;
 pub struct LateMemory {
     opened: watch::Receiver<Opened>,
     early: Arc<Mutex<Vec<Megram>>>,
+    /// Hears which groups were written to: the Dreamer.
+    written: UnboundedSender<GroupKey>,
 }
 
 impl LateMemory {
-    /// Begins to open the store in the data folder on a thread of its own.
-    pub fn open(data: &Path, clock: Arc<dyn Clock>) -> Self {
+    /// Begins to open the store in the data folder on a thread of its own. The other end hears which groups were written to.
+    pub fn open(data: &Path, clock: Arc<dyn Clock>) -> (Self, UnboundedReceiver<GroupKey>) {
+        let (written, hears) = unbounded_channel();
         let (sender, opened) = watch::channel(None);
         let early = Arc::new(Mutex::new(Vec::new()));
         let (folder, kept) = (data.join("memory.leveldb"), Arc::clone(&early));
@@ -47,7 +52,16 @@ impl LateMemory {
         if let Err(error) = spawned {
             output::note(&format!("artoo: memory cannot be opened: {error}"));
         }
-        Self { opened, early }
+        let memory = Self { opened, early, written };
+        (memory, hears)
+    }
+
+    /// The memory, once its store is open.
+    ///
+    /// # Errors
+    /// [`MemoryError`] when it cannot be opened.
+    pub async fn opened(&self) -> Result<Arc<Memory>, MemoryError> {
+        self.memory().await
     }
 
     async fn memory(&self) -> Result<Arc<Memory>, MemoryError> {
@@ -66,6 +80,8 @@ impl LateMemory {
 #[async_trait]
 impl MemoryService for LateMemory {
     fn write(&self, megram: Megram) {
+        // Without a Dreamer nobody hears it.
+        let _ = self.written.send(GroupKey::of(&megram));
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         match &*self.opened.borrow() {
             Some(Ok(memory)) => memory.write(megram),

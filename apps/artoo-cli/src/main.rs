@@ -5,6 +5,7 @@ mod args_lab;
 mod auditing;
 mod commands;
 mod data_folder;
+mod dreaming;
 mod failure;
 mod late_memory;
 mod models;
@@ -92,11 +93,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             commands::replay::run(&settings::data_dir(&options, &env)?, &task, json).map(|()| 0)
         }
         Some(Command::Ggs(command)) => commands::ggs::run(&command, || settings::data_dir(&options, &env)).map(|()| 0),
-        Some(Command::Memory(command)) => asynchronously(async {
-            commands::memory::run(&command, &settings::data_dir(&options, &env)?)
-                .await
-                .map(|()| 0)
-        }),
+        Some(Command::Memory(command)) => asynchronously(commands::memory::run(&command, &options, &env)),
         Some(Command::Audit(command)) => {
             commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
@@ -165,10 +162,12 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
         };
         let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
         let ended = session.run(text, &mut signals).await;
-        session.close().await;
-        let result = ended?;
-        present(&settings, &result, show);
-        Ok(result.cause.exit_code())
+        // The person has the result before memory is put in order.
+        if let Ok(result) = &ended {
+            present(&settings, result, show);
+        }
+        session.close(&mut signals).await;
+        Ok(ended?.cause.exit_code())
     })
 }
 

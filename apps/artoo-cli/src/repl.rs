@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use artoo_bus::SystemClock;
 use artoo_protocol::message::Cause;
+use artoo_protocol::ports::{Clock, MemoryService};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::{Behavior, Config, DefaultEditor, Editor};
 
-use crate::args::{MemoryCommand, Options, TasksCommand};
+use crate::args::{Options, TasksCommand};
 use crate::commands;
 use crate::failure::Failure;
 use crate::past::Past;
@@ -19,7 +21,8 @@ use crate::terminal::Terminal;
 use crate::{complain, notices, output, present};
 
 const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
-/tasks   what ran            /memory  what memory holds
+/tasks   what ran            /memory  what memory holds; /memory TEXT: what a plan for TEXT would be told
+/remember TEXT   tells every later plan     /forget ID   removes a memory for good
 /audit   what the auditor saw   /model   which model answers
 /undo    put back what the newest task overwrote or deleted (/undo TASK for another)
 /help    this                /quit    leave (or Ctrl+D, or Ctrl+C twice)
@@ -47,7 +50,7 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
         // A signal may have come while the line editor had the terminal in its own mode.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &screen);
     }
-    session.close().await;
+    session.close(&mut signals).await;
     left.map(|()| 0)
 }
 
@@ -115,6 +118,39 @@ async fn converse(
     }
 }
 
+/// Commands that go to the memory of this process: its store is held, so that no other one could be asked.
+fn is_about_memory(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    matches!(name, "/memory" | "/remember" | "/forget")
+}
+
+async fn about_memory(text: &str, settings: &Settings, session: &Session) -> Result<(), Failure> {
+    let Some(memory) = session.memory() else {
+        return Err(Failure::usage("artoo runs without memory").hint("leave out --no-memory"));
+    };
+    let broken = |e: artoo_protocol::ports::MemoryError| Failure::failed(e.to_string());
+    let memory = memory.opened().await.map_err(broken)?;
+    memory.flush().await.map_err(broken)?;
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let (name, rest, data) = (name.to_owned(), rest.trim().to_owned(), settings.data_dir.clone());
+    let (records, now) = (memory.records(), SystemClock.now());
+    // The store is waited for on a thread of its own.
+    let done = tokio::task::spawn_blocking(move || match (name.as_str(), rest.as_str()) {
+        ("/remember", wish) => commands::memory::remember(&records, wish, now).map(|(id, is_new)| {
+            output::result(&if is_new {
+                format!("remembered as {id}")
+            } else {
+                "it was known already".to_owned()
+            });
+        }),
+        ("/forget", id) => commands::memory::forget(&records, id, now)
+            .map(|gone| output::result(&commands::memory::forgotten_line(&gone))),
+        (_, "") => commands::memory::stats(&records, &data, false),
+        (_, text) => commands::memory::recalled(&records, text, now, false),
+    });
+    done.await.map_err(|e| Failure::failed(e.to_string()))?
+}
+
 /// One input: a line, or a block between `"""` and `"""`.
 fn read(editor: &mut DefaultEditor) -> Result<String, ReadlineError> {
     let first = editor.readline("artoo> ")?;
@@ -136,7 +172,7 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
     let done = match text {
         "/quit" | "/exit" => return true,
         "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
-        "/memory" => commands::memory::run(&MemoryCommand::Stats { json: false }, data).await,
+        memory if is_about_memory(memory) => about_memory(memory, settings, session).await,
         "/audit" => session
             .audit()
             .await

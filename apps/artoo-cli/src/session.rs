@@ -18,6 +18,7 @@ use artoo_protocol::{Envelope, Role, TaskId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::late_memory::LateMemory;
 use crate::past::Past;
 use crate::signals::Signals;
 use crate::system::System;
@@ -162,9 +163,14 @@ impl Session {
     }
 
     /// Takes the system down in order: nothing that was accepted is lost.
-    pub async fn close(self) {
+    pub async fn close(self, signals: &mut Signals) {
         drop(self.inbox);
-        self.system.shutdown().await;
+        self.system.shutdown(signals).await;
+    }
+
+    /// The memory of the system, unless it runs without.
+    pub fn memory(&self) -> Option<Arc<LateMemory>> {
+        self.system.memory()
     }
 
     fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {

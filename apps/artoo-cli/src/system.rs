@@ -11,7 +11,7 @@ use artoo_bus::{
     SystemClock,
 };
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
-use artoo_protocol::ports::{CheckRunner, Clock, MemoryService, Toolbox};
+use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_name;
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::{LocalZone, Millis};
@@ -21,10 +21,12 @@ use serde_json::json;
 
 use crate::auditing::Auditing;
 use crate::data_folder::DataFolder;
+use crate::dreaming::{Dreaming, Wiring};
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
 use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
+use crate::signals::Signals;
 use crate::{models, output, prompts};
 
 /// Folder of the data folder for outputs that are too long for a message.
@@ -36,6 +38,8 @@ const GRACE: Millis = Millis(1_000);
 pub struct System {
     runtime: Runtime,
     auditing: Auditing,
+    memory: Option<Arc<LateMemory>>,
+    dreaming: Option<Dreaming>,
     scope: Vec<String>,
     _data: DataFolder,
 }
@@ -72,14 +76,31 @@ impl System {
                 ..HubOptions::default()
             },
         );
-        let memory: Option<Arc<dyn MemoryService>> = (!settings.no_memory)
-            .then(|| Arc::new(LateMemory::open(data.path(), Arc::clone(&clock))) as Arc<dyn MemoryService>);
+        let (memory, dreaming) = if settings.no_memory {
+            (None, None)
+        } else {
+            let (memory, written) = LateMemory::open(data.path(), clock);
+            let memory = Arc::new(memory);
+            let dreaming = Dreaming::start(Wiring {
+                hub: hub.clone(),
+                memory: Arc::clone(&memory),
+                written,
+                model: dreams_by(settings, &model),
+                max_tokens: settings.max_tokens,
+                max_cost: settings.max_cost,
+                price: price(settings),
+                data: data.path().to_owned(),
+                redactor: redactor(settings, env),
+                quiet,
+            });
+            (Some(memory), Some(dreaming))
+        };
         let auditing = Auditing::start(data.path(), &hub, redactor(settings, env))?;
         let ports = Ports {
             model: Some(model),
             toolbox: Some(tools),
             checks: Some(checks),
-            memory,
+            memory: memory.clone().map(|memory| memory as Arc<dyn MemoryService>),
             shelf: Some(Arc::new(FolderShelf::new(
                 data.path().join(OUTPUTS),
                 redactor(settings, env),
@@ -94,6 +115,8 @@ impl System {
         Ok(Self {
             runtime,
             auditing,
+            memory,
+            dreaming,
             scope,
             _data: data,
         })
@@ -109,8 +132,22 @@ impl System {
         self.scope.clone()
     }
 
-    /// Takes everything down in order and says what could not be saved.
-    pub async fn shutdown(self) {
+    /// The memory, unless artoo runs without.
+    pub fn memory(&self) -> Option<Arc<LateMemory>> {
+        self.memory.clone()
+    }
+
+    /// Takes everything down in order and says what could not be saved. Dreams are cut short by a signal and last no longer than
+    /// [`LAST_DREAM`](crate::dreaming::LAST_DREAM).
+    pub async fn shutdown(self, signals: &mut Signals) {
+        if let Some(dreaming) = self.dreaming {
+            // What the last task taught is written before it is dreamt of.
+            let _ = tokio::time::timeout(GRACE.to_duration(), self.runtime.shell().hub().at_rest()).await;
+            tokio::select! {
+                () = dreaming.finish() => {}
+                _ = signals.next() => {}
+            }
+        }
         let report = self.runtime.shutdown(GRACE).await;
         self.auditing.finish().await;
         for broken in &report.broken_drivers {
@@ -122,6 +159,15 @@ impl System {
         if let Err(error) = report.journal {
             output::note(&format!("artoo: {error}"));
         }
+    }
+}
+
+/// The model that words rules: none where there is only the offline model, which generalises nothing, and none in a replay, whose
+/// recording knows nothing of dreams.
+pub fn dreams_by(settings: &Settings, model: &Arc<dyn LanguageModel>) -> Option<Arc<dyn LanguageModel>> {
+    match &settings.brain {
+        ModelChoice::Endpoint { .. } if settings.replay.is_none() => Some(Arc::clone(model)),
+        ModelChoice::Endpoint { .. } | ModelChoice::Offline => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! R5 as a pure state machine: memories in, questions in, answers out (design §15).
 //!
-//! Owns: which question an answer belongs to. Must not know: the store, prompts, models, tools.
+//! Owns: which question an answer belongs to, and which rules a task was given, so that a rule by which it failed is spoken
+//! against at once. Must not know: the store, prompts, models, tools.
 
+use crate::dissonance::Followed;
 use artoo_protocol::message::{Level, Megram, MemoryQuery, MemoryReply};
 use artoo_protocol::{Actor, Answer, CallId, Command, Envelope, Event, Message, Millis, Role, TaskId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +17,8 @@ pub struct MemoryActor {
     /// Questions put to the store and not yet answered. The planner counts its questions per task, and a call takes the
     /// number of its question: so the journal of a task replays without those of the tasks beside it.
     asked: BTreeMap<(TaskId, CallId), Timestamp>,
+    /// The rules that running tasks were given.
+    followed: BTreeMap<TaskId, Followed>,
 }
 
 /// What R5 may do: store, read, answer. It has no way to call a model or a tool.
@@ -64,7 +68,23 @@ impl MemoryActor {
             (Role::R2, Message::MemoryQuery(query)) => {
                 let (task_id, call) = (query.task_id.clone(), CallId(query.query));
                 self.asked.insert((task_id.clone(), call), now.plus(PATIENCE));
+                self.followed.entry(task_id.clone()).or_default().asks(&query.space);
                 vec![Effect::Recall { task_id, call, query }]
+            }
+            (Role::R2, Message::DispatchManifest(manifest)) => {
+                if let Some(followed) = self.followed.get_mut(&manifest.task_id) {
+                    followed.uses(manifest.rules_used);
+                }
+                Vec::new()
+            }
+            (Role::R7, Message::FinalResult(ending)) => {
+                self.asked.retain(|(task_id, _), _| *task_id != ending.task_id);
+                let followed = self.followed.remove(&ending.task_id).unwrap_or_default();
+                let against = followed.contradicted_by(&ending, now);
+                against
+                    .into_iter()
+                    .map(|megram| Effect::Store(Box::new(megram)))
+                    .collect()
             }
             // Whatever else is heard was not for the memory.
             _ => Vec::new(),
@@ -75,6 +95,9 @@ impl MemoryActor {
         let Some(((task_id, call), _)) = self.asked.remove_entry(&(task_id, call)) else {
             return Vec::new();
         };
+        if let Some(followed) = self.followed.get_mut(&task_id) {
+            followed.given(&reply.sops);
+        }
         // The answer goes to the question asked, whatever the store put into it.
         (reply.task_id, reply.query) = (task_id, call.0);
         vec![Effect::Reply(Box::new(reply))]
@@ -118,11 +141,8 @@ impl Actor for MemoryActor {
     }
 
     fn open_tasks(&self) -> usize {
-        self.asked
-            .keys()
-            .map(|(task_id, _)| task_id)
-            .collect::<BTreeSet<_>>()
-            .len()
+        let asking = self.asked.keys().map(|(task_id, _)| task_id);
+        asking.chain(self.followed.keys()).collect::<BTreeSet<_>>().len()
     }
 }
 
@@ -130,7 +150,9 @@ impl Actor for MemoryActor {
 mod tests {
     use super::*;
     use crate::testing::{at, megram};
-    use artoo_protocol::EnvelopeId;
+    use artoo_protocol::message::{Cause, DispatchManifest, Ending, FinalResult, Loss, PreviousDirective, SopRecord};
+    use artoo_protocol::{EnvelopeId, Finite, MegramId, Slug};
+    use serde_json::Value;
 
     fn task() -> TaskId {
         TaskId::new("count_files_00000001")
@@ -147,6 +169,74 @@ mod tests {
             payload: payload.into(),
         };
         Event::Message { envelope }
+    }
+
+    fn ending() -> FinalResult {
+        FinalResult {
+            task_id: task(),
+            slug: Slug::repair("count_files"),
+            intent: "Count all files".to_owned(),
+            summary: String::new(),
+            output: Value::Null,
+            loss: Loss::default(),
+            grad_l: Finite::default(),
+            replans: 3,
+            prev_directive: PreviousDirective::Init,
+            directive: Ending::Abandon,
+            cause: Cause::ReplansExhausted,
+            unmet: Vec::new(),
+            unverified: Vec::new(),
+        }
+    }
+
+    fn manifest(rules_used: Vec<MegramId>) -> DispatchManifest {
+        DispatchManifest {
+            task_id: task(),
+            slug: Slug::repair("count_files"),
+            intent: "Count all files".to_owned(),
+            round: 1,
+            subtask_ids: Vec::new(),
+            subtasks: Vec::new(),
+            task_criteria: Vec::new(),
+            started_at: at(),
+            dispatched_at: at(),
+            rules_used,
+            carried: Vec::new(),
+        }
+    }
+
+    /// A rule of another kind of tasks is spoken against by the task that followed it and failed, in the step of its ending.
+    #[test]
+    fn a_rule_that_led_a_task_to_fail_is_spoken_against_at_once() {
+        let lent = SopRecord {
+            id: MegramId::new("rule"),
+            space: "intent:find_every_file".to_owned(),
+            entity: "env:local".to_owned(),
+            content: "Use find.".to_owned(),
+            sigma: artoo_protocol::Valence::new(1.0).unwrap(),
+        };
+        let mut actor = MemoryActor::new();
+        let _ = actor.step(at(), heard(Role::R2, question(1)));
+        let mut reply = MemoryReply::empty(task(), 1);
+        reply.sops = vec![lent];
+        let answer = Event::Answer {
+            task_id: task(),
+            call: CallId(1),
+            answer: Answer::Recalled(reply),
+        };
+        let _ = actor.step(at(), answer);
+        assert_eq!(
+            actor.step(at(), heard(Role::R2, manifest(vec![MegramId::new("rule")]))),
+            []
+        );
+        let effects = actor.step(at(), heard(Role::R7, ending()));
+        let [Effect::Store(feedback)] = effects.as_slice() else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(
+            (feedback.space.as_str(), feedback.sigma.get()),
+            ("intent:find_every_file", -1.0)
+        );
     }
 
     fn question(query: u32) -> MemoryQuery {
@@ -191,7 +281,9 @@ mod tests {
         let replies = actor.step(at(), recalled(4, 77));
         assert_eq!(replies, [Effect::Reply(Box::new(MemoryReply::empty(task(), 4)))]);
         assert_eq!(actor.step(at(), recalled(4, 4)), [], "a duplicate answer");
-        assert_eq!((actor.open_tasks(), actor.deadline()), (0, None));
+        assert_eq!((actor.open_tasks(), actor.deadline()), (1, None));
+        assert_eq!(actor.step(at(), heard(Role::R7, ending())), []);
+        assert_eq!(actor.open_tasks(), 0);
         let [reply] = replies.as_slice() else { panic!() };
         let Command::Publish {
             task_id: Some(to),
@@ -216,6 +308,12 @@ mod tests {
         assert!(reply.query == 1 && reply.unavailable.is_some());
         assert_eq!(actor.step(at().plus(PATIENCE), recalled(1, 1)), [], "a late answer");
         assert_eq!(actor.step(at().plus(PATIENCE), recalled(2, 2)).len(), 1);
-        assert_eq!(actor.open_tasks(), 0);
+        let _ = actor.step(at(), heard(Role::R2, question(3)));
+        assert_eq!(actor.step(at(), heard(Role::R7, ending())), []);
+        assert_eq!(
+            (actor.open_tasks(), actor.deadline()),
+            (0, None),
+            "nobody waits for an answer any more"
+        );
     }
 }

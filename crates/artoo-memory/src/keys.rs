@@ -6,6 +6,8 @@
 //! | `x\|<space>\|<entity>\|<id>` | nothing: the index by tags |
 //! | `l\|<level>\|<id>` | nothing: the index by level |
 //! | `r\|<id>` | when it was last recalled, RFC 3339 |
+//! | `d\|<space>\|<entity>\|<sign>` | until when the Dreamer proposes no rule for a group |
+//! | `v\|dreamt`, `v\|dreamt-to` | when the Dreamer last went over everything, and how far it came since |
 //! | `v\|format` | the version of all this |
 //!
 //! Beside these stand keys that are derived from the records and can be rebuilt from them at any time. `<time>` is sixteen hex
@@ -39,6 +41,16 @@ pub const DERIVED_KEY: &str = "v|derived";
 pub const DERIVED: [&str; 7] = ["t|", "a|", "f|", "p|", "o|", "h|", "i|"];
 /// What the keys of all records begin with.
 pub const RECORDS: &str = "m|";
+
+/// When the Dreamer last went over everything.
+pub const DREAMT: &str = "v|dreamt";
+/// How far it came since, where it was stopped.
+pub const DREAMT_TO: &str = "v|dreamt-to";
+
+/// Until when the Dreamer proposes no rule of this sign for a group.
+pub fn put_off(space: &str, entity: &str, sign: char) -> String {
+    format!("d|{}|{}|{sign}", escape(space), escape(entity))
+}
 
 /// The record's key.
 pub fn record(id: &MegramId) -> String {

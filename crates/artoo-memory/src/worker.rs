@@ -2,6 +2,7 @@
 //!
 //! Owns: the records, the backlog of writes that the store refused. Must not know: who asks.
 
+use crate::junk;
 use crate::kv::{KvError, REPAIRED_KEY};
 use crate::memory::Warn;
 use crate::recall;
@@ -19,6 +20,8 @@ use tokio::sync::oneshot;
 
 /// How many queued requests are taken at once, with one sync for all.
 const GROUP: usize = 256;
+/// Up to so many writes at once are held against what memory knows already; a burst is stored as it comes.
+const CLOSELY: usize = 32;
 /// How long to wait before a refused write is tried again when nothing else happens.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -231,9 +234,18 @@ impl Worker {
     fn store_backlog(&mut self) -> Result<(), KvError> {
         while !self.backlog.is_empty() {
             let some = self.backlog.len().min(GROUP);
+            let (now, looks_closely) = (self.clock.now(), some <= CLOSELY);
             let edits = self.backlog.make_contiguous().get(..some).unwrap_or_default();
-            let stored = self.records.commit(edits, self.clock.now())?;
-            for (edit, stored) in self.backlog.drain(..some).zip(stored) {
+            let mut news = Vec::with_capacity(some);
+            for edit in edits {
+                let Edit::Store(megram) = edit else { continue };
+                if !looks_closely || !junk::knows(&self.records, megram, now)? {
+                    news.push(edit.clone());
+                }
+            }
+            let stored = self.records.commit(&news, now)?;
+            self.backlog.drain(..some);
+            for (edit, stored) in news.iter().zip(stored) {
                 if let (Edit::Store(megram), Stored::Refused(why)) = (edit, stored) {
                     (self.warn)(&format!("memory {} was refused: {why}", megram.id));
                 }

@@ -15,6 +15,7 @@ mod bad_input;
 mod consent;
 mod conversation;
 mod lab;
+mod memory;
 mod models;
 mod offline;
 mod reading;

@@ -6,9 +6,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Done, Running, Sandbox};
 
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 11] = [
     &["tasks", "list"],
     &["memory", "stats"],
+    &["memory", "list"],
+    &["memory", "recall", "count the files"],
+    &["memory", "verify"],
+    &["memory", "dream", "--dry-run"],
     &["memory", "query", "intent:count_files", "env:local"],
     &["audit", "report"],
     &["audit", "verify"],

@@ -28,7 +28,7 @@ pub(super) fn answer(name: &str, messages: &[ChatMessage]) -> Result<Value, Mode
         })),
         "merge_verdict" => Ok(json!({"summary": NO_JUDGEMENT, "merged_output": null, "verdicts": verdicts(user)})),
         "partial_result" => Ok(partial_result(user)),
-        "sop" => sop(user),
+        // `sop` among them: a rule is a generalisation, which takes a model, and an invented one would steer every later plan.
         _ => Err(not_understood()),
     }
 }
@@ -145,19 +145,4 @@ fn partial_result(user: &str) -> Value {
         "failed": whole(failed),
         "next_steps": ["Check the names and places in the sentence, and give it again.", SET_A_MODEL],
     })
-}
-
-/// A rule in the words of the newest lesson: generalising needs a model.
-fn sop(user: &str) -> Result<Value, ModelError> {
-    let lessons = ["lessons", "memories", "entries", "sources"]
-        .into_iter()
-        .find_map(|name| read_section(user, name));
-    let lessons = lessons.unwrap_or_default();
-    let newest = lessons
-        .lines()
-        .map(|line| line.trim().trim_start_matches(['-', '*']).trim())
-        .find(|line| !line.is_empty());
-    newest
-        .map(|lesson| json!({"rule": one_line(lesson, 500)}))
-        .ok_or_else(not_understood)
 }

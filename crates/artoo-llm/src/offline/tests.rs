@@ -135,10 +135,13 @@ async fn a_partial_result_repeats_what_happened() {
         answer["failed"],
         "read the file b\nreason: b cannot be read\nc (not run)"
     );
-    let rule = structured("sop", section("lessons", "- use find\n- other"))
-        .await
-        .unwrap();
-    assert_eq!(rule, json!({"rule": "use find"}));
+}
+
+/// A rule steers every later plan; what generalises nothing must not make one up.
+#[tokio::test]
+async fn no_rule_is_made_up_without_a_model() {
+    let refused = structured("sop", section("lessons", "1. (6×) use find\n2. (1×) other")).await;
+    assert!(matches!(refused, Err(ModelError::NotUnderstood { .. })), "{refused:?}");
 }
 
 /// Runs the command that a sentence means in `folder`, as the executor would.

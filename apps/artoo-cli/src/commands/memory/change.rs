@@ -1,0 +1,242 @@
+//! The commands that change memory: the operator may, being no role (design §15).
+//!
+//! Owns what they write. Every change is on disk before it is confirmed.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Arc;
+
+use artoo_bus::SystemClock;
+use artoo_memory::dreamer::ask::distilled;
+use artoo_memory::dreamer::pass::SLICE;
+use artoo_memory::dreamer::{Mode, Outcome, Params, Pass, Scope};
+use artoo_memory::records::{Edit, Stored};
+use artoo_memory::{Memory, Records};
+use artoo_protocol::message::{Level, MacroState, Megram};
+use artoo_protocol::text::{one_line, printable};
+use artoo_protocol::{MegramId, Timestamp};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Store, broken, find, input, look};
+use crate::failure::Failure;
+use crate::settings::{Environment, Settings};
+use crate::{dreaming, models, output, system};
+
+/// Longest line of an import, in bytes: a memory's own bounds are far below.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Keeps a wish of the person: its id, and whether it is new.
+///
+/// # Errors
+/// [`Failure`] for an empty text, and when the store cannot be written.
+pub fn remember(records: &Records, text: &str, now: Timestamp) -> Result<(MegramId, bool), Failure> {
+    if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Failure::usage("there is nothing to remember: the text is empty")
+            .hint("say what always holds, such as: artoo memory remember \"use yarn, not npm\""));
+    }
+    let wish = Memory::wish(MegramId::new(Uuid::now_v7().to_string()), text, now);
+    let id = wish.id.clone();
+    let stored = records.commit(&[Edit::Store(wish)], now).map_err(|e| broken(&e))?;
+    records.kv().flush().map_err(|e| broken(&e))?;
+    match stored.first() {
+        Some(Stored::Refused(why)) => Err(Failure::failed(format!("it cannot be remembered: {why}"))),
+        stored => Ok((id, stored == Some(&Stored::New))),
+    }
+}
+
+pub(super) fn remember_and_say(records: &Records, text: &str, now: Timestamp, json: bool) -> Result<u8, Failure> {
+    let (id, is_new) = remember(records, text, now)?;
+    if json {
+        output::json(&json!({"id": id, "new": is_new}));
+    } else if is_new {
+        output::result(&format!("remembered as {id}"));
+    } else {
+        output::result("it was known already");
+    }
+    Ok(0)
+}
+
+/// Removes a memory for good: a learned rule together with what it was distilled from, or it would be learned again.
+///
+/// # Errors
+/// [`Failure`] for an unknown id, and when the store cannot be written.
+pub fn forget(records: &Records, id: &str, now: Timestamp) -> Result<Vec<MegramId>, Failure> {
+    let id = find(records, id)?;
+    let Some(megram) = records.get(&id).map_err(|e| broken(&e))? else {
+        return Err(super::unknown(id.as_str()));
+    };
+    let mut gone = vec![id];
+    if megram.level == Level::C && megram.state != MacroState::Remember {
+        gone.extend(megram.sources);
+    }
+    let mut forgotten = Vec::new();
+    // The sources first: a rule that goes before them would let them count again if this were cut off.
+    gone.reverse();
+    for slice in gone.chunks(SLICE) {
+        let edits: Vec<Edit> = slice.iter().cloned().map(Edit::Remove).collect();
+        let removed = records.commit(&edits, now).map_err(|e| broken(&e))?;
+        let done = slice
+            .iter()
+            .zip(removed)
+            .filter(|(_, stored)| *stored == Stored::Removed);
+        forgotten.extend(done.map(|(id, _)| id.clone()));
+    }
+    records.kv().flush().map_err(|e| broken(&e))?;
+    forgotten.reverse();
+    Ok(forgotten)
+}
+
+pub(super) fn forget_and_say(records: &Records, id: &str, now: Timestamp, json: bool) -> Result<u8, Failure> {
+    let forgotten = forget(records, id, now)?;
+    if json {
+        output::json(&json!({"forgotten": forgotten}));
+    } else {
+        output::result(&forgotten_line(&forgotten));
+    }
+    Ok(0)
+}
+
+/// What was forgotten, in a line.
+pub fn forgotten_line(forgotten: &[MegramId]) -> String {
+    match forgotten {
+        [] => "nothing was forgotten".to_owned(),
+        [id] => format!("{id} is forgotten"),
+        [id, rest @ ..] => format!(
+            "{id} is forgotten, and the {} memories that it was distilled from",
+            rest.len()
+        ),
+    }
+}
+
+/// What an import came to.
+#[derive(Default)]
+struct Imported {
+    new: usize,
+    known: usize,
+    refused: Vec<String>,
+}
+
+pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<u8, Failure> {
+    // Everything is read before anything is written: a file that is no export changes nothing.
+    let megrams = parsed(input(file)?)?;
+    let store = Store::to_change(data)?;
+    let mut imported = Imported::default();
+    for slice in megrams.chunks(SLICE) {
+        let edits: Vec<Edit> = slice.iter().cloned().map(Edit::Store).collect();
+        let stored = store.records.commit(&edits, store.now).map_err(|e| broken(&e))?;
+        for (megram, stored) in slice.iter().zip(stored) {
+            match stored {
+                Stored::New => imported.new += 1,
+                Stored::Known => imported.known += 1,
+                Stored::Refused(why) => imported.refused.push(format!("{}: {why}", megram.id)),
+                Stored::Removed | Stored::Absent => {}
+            }
+        }
+    }
+    store.records.kv().flush().map_err(|e| broken(&e))?;
+    if json {
+        output::json(&json!({"new": imported.new, "known": imported.known, "refused": imported.refused}));
+    } else {
+        output::result(&format!(
+            "{} memories are new, {} were known, {} were refused",
+            imported.new,
+            imported.known,
+            imported.refused.len()
+        ));
+        for refused in &imported.refused {
+            output::note(&printable(refused));
+        }
+    }
+    Ok(u8::from(!imported.refused.is_empty()))
+}
+
+fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Megram>, Failure> {
+    use std::io::Read as _;
+    let mut megrams = Vec::new();
+    for number in 1_u64.. {
+        let mut line = Vec::new();
+        if (&mut source).take(LINE_MAX + 1).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.len() as u64 > LINE_MAX {
+            return Err(Failure::usage(format!(
+                "line {number} is longer than a memory can be; nothing was imported"
+            )));
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let megram = serde_json::from_slice(&line).map_err(|e| {
+            Failure::usage(format!("line {number} is no memory: {e}; nothing was imported"))
+                .hint("artoo memory export writes what can be imported: one memory as JSON a line")
+        })?;
+        megrams.push(megram);
+    }
+    Ok(megrams)
+}
+
+/// One whole pass, and the rules that were earned.
+pub(super) async fn dream(
+    records: &Arc<Records>,
+    settings: &Settings,
+    env: &Environment,
+    json: bool,
+) -> Result<u8, Failure> {
+    let clock = SystemClock;
+    let mut total = artoo_memory::dreamer::Tidied::default();
+    loop {
+        let tidied = Pass {
+            records,
+            params: Params::default(),
+            now: artoo_protocol::ports::Clock::now(&clock),
+            mode: Mode::Perform,
+            stop: &|| false,
+            on_action: &mut |_, _| {},
+        }
+        .run(&Scope::Everything)
+        .map_err(|e| broken(&e))?;
+        total.forgotten += tidied.forgotten;
+        total.promoted += tidied.promoted;
+        total.demoted += tidied.demoted;
+        (total.groups, total.entries, total.proposals) = (tidied.groups, tidied.entries, tidied.proposals);
+        if !tidied.unfinished {
+            break;
+        }
+    }
+    let model = system::dreams_by(settings, &models::build(settings, true)?);
+    let account = dreaming::Account::new(&settings.data_dir, system::redactor(settings, env));
+    let mut rules = Vec::new();
+    match &model {
+        Some(model) => {
+            for proposal in total.proposals.clone() {
+                let call = distilled(records, model.as_ref(), proposal, &clock)
+                    .await
+                    .map_err(|e| broken(&e))?;
+                let Some(call) = call else { continue };
+                account.call(&call);
+                match call.outcome {
+                    Outcome::Rule { id, words } => rules.push(json!({"id": id, "rule": words})),
+                    Outcome::NoRule(why) | Outcome::Failed(why) => output::note(&format!("artoo: no rule: {why}")),
+                }
+            }
+        }
+        None if !total.proposals.is_empty() => {
+            output::note("artoo: rules are distilled by a model, and none is configured; the rest was done");
+        }
+        None => {}
+    }
+    if json {
+        output::json(
+            &json!({"groups": total.groups, "entries": total.entries, "forgotten": total.forgotten,
+            "promoted": total.promoted, "demoted": total.demoted, "rules": rules}),
+        );
+        return Ok(0);
+    }
+    for rule in &rules {
+        let words = rule.get("rule").and_then(serde_json::Value::as_str).unwrap_or_default();
+        output::result(&printable(&format!("learned: {}", one_line(words, 400))));
+    }
+    output::result(&look::summary("did", &total, rules.len()));
+    Ok(0)
+}

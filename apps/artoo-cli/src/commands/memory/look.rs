@@ -1,0 +1,321 @@
+//! The commands that only look (design §15).
+//!
+//! Owns what they show. Changes nothing: they work on a private copy of the store.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use artoo_memory::dreamer::{Action, Mode, Params, Pass, Scope, Tidied};
+use artoo_memory::junk::{self, Junk};
+use artoo_memory::view::GroupKey;
+use artoo_memory::{Records, recall};
+use artoo_protocol::message::{Level, Megram, MemoryQuery, intent_space};
+use artoo_protocol::text::{one_line, printable};
+use artoo_protocol::{TaskId, Timestamp};
+use serde_json::json;
+
+use super::group::{draw, query, show};
+use super::words::{line, potentials_line, step_json, step_line};
+use super::{Store, broken, each, instant};
+use crate::args::{ListOptions, MemoryCommand};
+use crate::failure::Failure;
+use crate::{dreaming, output};
+
+/// How many near kinds of tasks are named.
+const NEAR: usize = 5;
+
+/// Runs one of them.
+pub(super) fn run(command: &MemoryCommand, store: &Store, data: &Path) -> Result<u8, Failure> {
+    let (records, now) = (&*store.records, store.now);
+    match command {
+        MemoryCommand::Stats { json } => stats(records, data, *json).map(|()| 0),
+        MemoryCommand::List(options) => list(records, options, now).map(|()| 0),
+        MemoryCommand::Show { id, at, json } => show(records, id, at.as_deref(), now, *json).map(|()| 0),
+        MemoryCommand::Query {
+            space,
+            entity,
+            at,
+            svg,
+            json,
+        } => {
+            let group = GroupKey::new(space, entity);
+            if let Some(path) = svg {
+                draw(records, &group, at.as_deref(), now, path)?;
+            }
+            query(records, &group, at.as_deref(), now, *json).map(|()| 0)
+        }
+        MemoryCommand::Recall { text, at, json } => {
+            recalled(records, &text.join(" "), instant(at.as_deref(), now)?, *json).map(|()| 0)
+        }
+        MemoryCommand::Export { at, .. } => export(records, at.as_deref(), now).map(|()| 0),
+        MemoryCommand::Verify { json } => verify(store, *json),
+        MemoryCommand::Dream { json, .. } => dream(records, now, *json).map(|()| 0),
+        MemoryCommand::Remember { .. } | MemoryCommand::Forget { .. } | MemoryCommand::Import { .. } => {
+            Err(Failure::failed("this command does not only look"))
+        }
+    }
+}
+
+/// How much is held, how much of it is junk, what dreams have cost.
+///
+/// # Errors
+/// [`Failure`] when the store cannot be read.
+pub fn stats(records: &Records, data: &Path, json: bool) -> Result<(), Failure> {
+    let (mut counts, mut newest, mut groups) = ([0_u64; 3], None::<Timestamp>, BTreeSet::new());
+    each(records, &mut |megram| {
+        match megram.level {
+            Level::M => counts[0] += 1,
+            Level::K => counts[1] += 1,
+            Level::C => counts[2] += 1,
+            Level::T => {}
+        }
+        newest = newest.max(Some(megram.created_at));
+        groups.insert(GroupKey::of(&megram));
+        Ok(())
+    })?;
+    let Junk { entries, restated } = junk::measure(records).map_err(|e| broken(&e))?;
+    let share = Junk { entries, restated }.share();
+    let ([m, k, c], spent) = (counts, dreaming::spent(data));
+    let (total, damaged) = (m + k + c, records.take_damaged());
+    if json {
+        output::json(
+            &json!({"total": total, "M": m, "K": k, "C": c, "groups": groups.len(), "newest": newest,
+            "damaged": damaged, "counting": entries, "restated": restated, "junk": share,
+            "dreams": {"calls": spent.calls, "rules": spent.rules, "tokens": spent.tokens}}),
+        );
+        return Ok(());
+    }
+    if total == 0 {
+        output::note("memory is empty");
+        return Ok(());
+    }
+    output::result(&format!(
+        "{total} memories in {} groups: {m} raw (M), {k} knowledge (K), {c} rules (C){}",
+        groups.len(),
+        newest.map(|t| format!("; newest {t}")).unwrap_or_default()
+    ));
+    output::result(&format!(
+        "{entries} of them count; {restated} of those say again what another one says ({:.1} %)",
+        share * 100.0
+    ));
+    if spent.calls > 0 {
+        output::result(&format!(
+            "the Dreamer asked a model {} times for {} rules: {} tokens",
+            spent.calls, spent.rules, spent.tokens
+        ));
+    }
+    Ok(())
+}
+
+fn list(records: &Records, options: &ListOptions, now: Timestamp) -> Result<(), Failure> {
+    let at = instant(options.at.as_deref(), now)?;
+    let mut found: Vec<Megram> = Vec::new();
+    let wanted = options.limit.max(1);
+    each(records, &mut |megram| {
+        let fits = options
+            .level
+            .as_deref()
+            .is_none_or(|level| level == megram.level.letter())
+            && options.space.as_deref().is_none_or(|space| space == megram.space)
+            && (options.at.is_none() || megram.created_at <= at);
+        if fits {
+            found.push(megram);
+        }
+        // Ids begin with their time, but an imported one may not: keep some more than wanted, and sort.
+        if found.len() >= wanted.saturating_mul(4).max(4_096) {
+            newest_first(&mut found, wanted);
+        }
+        Ok(())
+    })?;
+    newest_first(&mut found, wanted);
+    if found.is_empty() && !options.json {
+        output::note("there is no such memory");
+    }
+    if options.json {
+        output::json(&found);
+    } else {
+        for megram in &found {
+            output::result(&line(megram));
+        }
+    }
+    Ok(())
+}
+
+fn newest_first(megrams: &mut Vec<Megram>, limit: usize) {
+    megrams.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+    megrams.truncate(limit);
+}
+
+/// What a plan for this text would be told.
+///
+/// # Errors
+/// [`Failure`] when the store cannot be read.
+pub fn recalled(records: &Records, text: &str, now: Timestamp, json: bool) -> Result<(), Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is nothing to recall: the text is empty"));
+    }
+    let query = MemoryQuery {
+        task_id: TaskId::new("operator"),
+        query: 0,
+        space: intent_space(text),
+        entity: recall::LOCAL_ENTITY.to_owned(),
+        intent: text.to_owned(),
+        tools: Vec::new(),
+    };
+    let reply = recall::recall(records, &query, now).map_err(|e| broken(&e))?;
+    let near = records.nearest(text, NEAR).map_err(|e| broken(&e))?;
+    if json {
+        let near: Vec<_> = near
+            .iter()
+            .map(|near| json!({"space": near.key.space, "entity": near.key.entity, "score": near.score}))
+            .collect();
+        output::json(
+            &json!({"space": query.space, "nearest": near, "sops": reply.sops, "knowledge": reply.knowledge,
+            "recent": reply.recent, "potentials": reply.potentials}),
+        );
+        return Ok(());
+    }
+    output::result(&printable(&format!("looked under {} and near:", query.space)));
+    for near in near {
+        output::result(&printable(&format!("  {:.2}  {}", near.score, near.key.space)));
+    }
+    for sop in &reply.sops {
+        output::result(&printable(&format!(
+            "rule   {:+.1}  {}",
+            sop.sigma.get(),
+            one_line(&sop.content, 160)
+        )));
+    }
+    for lesson in reply.knowledge.iter().chain(&reply.recent) {
+        output::result(&printable(&format!(
+            "{}      {:+.1}  {}  {}",
+            lesson.level.letter(),
+            lesson.sigma.get(),
+            lesson.space,
+            one_line(&lesson.content, 140)
+        )));
+    }
+    for tagged in &reply.potentials {
+        output::result(&printable(&format!(
+            "{} · {}: {}",
+            tagged.space,
+            tagged.entity,
+            potentials_line(&tagged.potentials)
+        )));
+    }
+    if reply.sops.is_empty() && reply.knowledge.is_empty() && reply.recent.is_empty() {
+        output::note("nothing is known about it");
+    }
+    Ok(())
+}
+
+fn export(records: &Records, at: Option<&str>, now: Timestamp) -> Result<(), Failure> {
+    let until = instant(at, now)?;
+    each(records, &mut |megram| {
+        if at.is_none() || megram.created_at <= until {
+            output::json(&megram);
+        }
+        if output::is_broken() {
+            return Err(Failure::failed("nobody reads the export any more"));
+        }
+        Ok(())
+    })
+}
+
+fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
+    let found = store.records.verify().map_err(|e| broken(&e))?;
+    let is_sound = found.is_sound() && !store.is_damaged;
+    if json {
+        output::json(
+            &json!({"sound": is_sound, "records": found.records, "counting": found.living, "damaged": found.damaged,
+            "missing_keys": found.missing, "stray_keys": found.stray, "wrong_sums": found.sums,
+            "incomplete": found.is_incomplete, "files_damaged": store.is_damaged}),
+        );
+    } else if is_sound {
+        output::result(&format!(
+            "sound: {} memories, {} of them count",
+            found.records, found.living
+        ));
+    } else {
+        output::result(&format!(
+            "not sound: {} memories can be read; {} damaged, {} keys missing, {} keys lead nowhere, {} sums wrong{}{}",
+            found.records,
+            found.damaged,
+            found.missing,
+            found.stray,
+            found.sums,
+            if found.is_incomplete {
+                ", the indices are not complete"
+            } else {
+                ""
+            },
+            if store.is_damaged { ", files are damaged" } else { "" }
+        ));
+        output::note("artoo: the next task repairs what can be repaired");
+    }
+    Ok(u8::from(!is_sound))
+}
+
+fn dream(records: &Records, now: Timestamp, json: bool) -> Result<(), Failure> {
+    let mut steps: Vec<(GroupKey, Action)> = Vec::new();
+    let tidied = Pass {
+        records,
+        params: Params::default(),
+        now,
+        mode: Mode::Look,
+        stop: &|| false,
+        on_action: &mut |key, action| steps.push((key.clone(), action.clone())),
+    }
+    .run(&Scope::Everything)
+    .map_err(|e| broken(&e))?;
+    if json {
+        let actions: Vec<_> = steps.iter().map(|(key, step)| step_json(key, step)).collect();
+        output::json(
+            &json!({"groups": tidied.groups, "entries": tidied.entries, "unfinished": tidied.unfinished, "actions": actions}),
+        );
+        return Ok(());
+    }
+    for (key, step) in &steps {
+        let content = match step {
+            Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => records.get(id),
+            Action::Consolidate(_) => Ok(None),
+        };
+        let content = content.map_err(|e| broken(&e))?.map(|megram| megram.content);
+        output::result(&step_line(key, step, &content.unwrap_or_default()));
+    }
+    output::note(&summary("would", &tidied, 0));
+    Ok(())
+}
+
+/// What a pass did or would do, in a line.
+pub(super) fn summary(verb: &str, tidied: &Tidied, rules: usize) -> String {
+    format!(
+        "{} groups, {} entries: {verb} forget {}, promote {}, demote {}; {} groups have earned a rule{}{}",
+        tidied.groups,
+        tidied.entries,
+        tidied.forgotten,
+        tidied.promoted,
+        tidied.demoted,
+        tidied.proposals.len(),
+        if rules > 0 {
+            format!(", {rules} written")
+        } else {
+            String::new()
+        },
+        if tidied.unfinished {
+            " (not everything was seen: run it again)"
+        } else {
+            ""
+        }
+    )
+}
+
+/// There is no store to be put in order.
+pub(super) fn nothing_to_dream(json: bool) -> u8 {
+    if json {
+        output::json(&json!({"groups": 0, "entries": 0, "forgotten": 0, "promoted": 0, "demoted": 0, "rules": []}));
+    } else {
+        output::note("memory is empty");
+    }
+    0
+}

@@ -1,0 +1,227 @@
+//! The operator's view of memory, and the Dreamer, through the binary.
+
+use artoo_testkit::server::Response;
+use serde_json::{Value, json};
+
+use crate::support::{Done, Running, Sandbox, told};
+
+const GROUP: [&str; 2] = ["intent:count_the_files", "env:local"];
+
+fn megram(number: u32, made: &str, state: &str, f: f64, sigma: f64) -> String {
+    json!({"id": format!("0190{number:04}"), "level": "M", "created_at": made, "last_recalled_at": null, "space": GROUP[0],
+        "entity": GROUP[1], "content": format!("Way {number} was taken."), "state": state, "f": f, "sigma": sigma, "k": 0.05,
+        "origin": format!("count_files_{number:08x}")})
+    .to_string()
+}
+
+/// Six good endings of one day: enough for a rule.
+fn filled(sandbox: &Sandbox, made: &str) -> String {
+    let lines: Vec<String> = (0..6).map(|i| megram(i, made, "accept", 0.9, 1.0)).collect();
+    let file = sandbox.file("memories.jsonl", &(lines.join("\n") + "\n"));
+    let imported = sandbox.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
+    assert_eq!(imported.ended(0).json()["new"], 6);
+    lines.join("\n")
+}
+
+fn lines(done: &Done) -> Vec<Value> {
+    done.ended(0)
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn an_export_taken_in_elsewhere_is_the_same_memory() {
+    let (here, there) = (Sandbox::new(), Sandbox::new());
+    filled(&here, &just_now());
+    here.run(&["memory", "remember", "use yarn,", "not npm"]).ended(0);
+    here.run(&["memory", "dream"]).ended(0);
+    let export = here.run(&["memory", "export"]);
+    assert_eq!(lines(&export).len(), 13, "six events, the same as knowledge, one wish");
+    let file = there.file("export.jsonl", &export.out);
+    let file = file.to_str().unwrap();
+    there.run(&["memory", "import", file]).ended(0);
+    assert_eq!(there.run(&["memory", "export"]).ended(0).out, export.out);
+    let at = ["--at", "2126-03-20T00:00:00Z", "--json"];
+    let query = [&["memory", "query", GROUP[0], GROUP[1]], &at[..]].concat();
+    assert_eq!(there.run(&query).ended(0).out, here.run(&query).ended(0).out);
+    let again = there.run(&["memory", "import", file, "--json"]);
+    assert_eq!(
+        (&again.ended(0).json()["new"], &again.json()["known"]),
+        (&json!(0), &json!(13))
+    );
+    assert_eq!(
+        there.run(&["memory", "verify", "--json"]).ended(0).json()["sound"],
+        true
+    );
+
+    let broken = there.file("broken.jsonl", &(export.out.clone() + "{\"id\": 7}\n"));
+    there
+        .run(&["memory", "import", broken.to_str().unwrap()])
+        .refused(2, &["line 14", "nothing was imported"]);
+}
+
+#[test]
+fn a_potential_is_explained_entry_by_entry() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, "2026-02-27T00:00:00.000Z");
+    let at = ["--at", "2026-03-13T00:00:00Z"];
+    // Fourteen days at 0.05 a day leave e^(−0.7) = 0.4966 of 0.9, six times.
+    let query = sandbox.run(&[&["memory", "query", GROUP[0], GROUP[1], "--json"], &at[..]].concat());
+    let attention = query.ended(0).json()["attention"].as_f64().unwrap();
+    assert!((attention - 6.0 * 0.9 * (-0.7_f64).exp()).abs() < 1e-9, "{attention}");
+    let show = sandbox.run(&[&["memory", "show", "01900003"], &at[..]].concat());
+    let page = &show.ended(0).out;
+    for part in ["0.4966", "0.4469", "14.00", "2.6816", "exploit", "it counts"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let shown = sandbox.run(&[&["memory", "show", "01900003", "--json"], &at[..]].concat());
+    assert_eq!(shown.ended(0).json()["group"]["entries"].as_array().unwrap().len(), 6);
+    let before = sandbox.run(&[
+        "memory",
+        "query",
+        GROUP[0],
+        GROUP[1],
+        "--json",
+        "--at",
+        "2026-02-26T00:00:00Z",
+    ]);
+    assert_eq!(
+        before.ended(0).json()["attention"],
+        0.0,
+        "what came later was not known"
+    );
+
+    let picture = sandbox.project().join("potentials.svg");
+    let drawn = [
+        "memory",
+        "query",
+        GROUP[0],
+        GROUP[1],
+        "--svg",
+        picture.to_str().unwrap(),
+    ];
+    sandbox.run(&drawn).ended(0);
+    assert!(std::fs::read_to_string(&picture).unwrap().starts_with("<svg"));
+
+    let recall = sandbox.run(&["memory", "recall", "count", "the", "files", "in", "docs", "--json"]);
+    assert_eq!(recall.ended(0).json()["recent"].as_array().unwrap().len(), 6);
+    let listed = sandbox.run(&["memory", "list", "--level", "M", "--limit", "4", "--json"]);
+    assert_eq!(listed.ended(0).json().as_array().unwrap().len(), 4);
+    sandbox
+        .run(&["memory", "show", "nothing"])
+        .refused(2, &["there is no memory `nothing`"]);
+    sandbox
+        .run(&["memory", "show", "0190"])
+        .refused(2, &["means 6 memories"]);
+}
+
+#[test]
+fn a_wish_is_kept_once_and_forgotten_for_good() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.run(&["memory", "remember", "--json", "always use yarn"]);
+    let id = said.ended(0).json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        sandbox
+            .run(&["memory", "remember", "--json", "Always  use YARN"])
+            .ended(0)
+            .json()["new"],
+        false
+    );
+    let recall = sandbox.run(&["memory", "recall", "--json", "build it"]);
+    assert_eq!(recall.ended(0).json()["sops"][0]["content"], "always use yarn");
+    let dream = sandbox.run(&["memory", "dream", "--json"]);
+    assert_eq!(dream.ended(0).json()["forgotten"], 0);
+    sandbox.run(&["memory", "forget", &id]).ended(0);
+    assert_eq!(sandbox.run(&["memory", "export"]).ended(0).out, "");
+    sandbox
+        .run(&["memory", "forget", &id])
+        .refused(2, &["there is no memory"]);
+    sandbox
+        .run(&["memory", "remember", "  "])
+        .refused(2, &["nothing to remember"]);
+}
+
+#[test]
+fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, &just_now());
+    let dry = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
+    let kinds: Vec<&str> = dry["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, [&["promote"; 6][..], &["consolidate"]].concat());
+    assert_eq!(
+        sandbox.run(&["memory", "stats", "--json"]).ended(0).json()["K"],
+        0,
+        "nothing was done"
+    );
+
+    // Without a model the way up to rules is left out, and said so.
+    let without = sandbox.run(&["memory", "dream"]);
+    assert!(
+        without.ended(0).err.contains("rules are distilled by a model"),
+        "{without:#?}"
+    );
+    let stats = sandbox.run(&["memory", "stats", "--json"]).ended(0).json();
+    assert_eq!((&stats["K"], &stats["C"]), (&json!(6), &json!(0)));
+
+    let (server, _asked) = told(|request| {
+        let text = request.to_string();
+        let is_shown = text.contains("Way 3 was taken.") && text.contains("best practice");
+        let rule = if is_shown { "Take the way that worked." } else { "" };
+        Response::Content(json!({ "rule": rule }).to_string())
+    });
+    let mut dream = sandbox.with_model(&server, &["memory", "dream", "--json"]);
+    let dreamt = Running::start(&mut dream).wait();
+    assert_eq!(dreamt.ended(0).json()["rules"][0]["rule"], "Take the way that worked.");
+    let stats = sandbox.run(&["memory", "stats", "--json"]).ended(0).json();
+    assert_eq!(
+        (&stats["C"], &stats["dreams"]["rules"], &stats["dreams"]["calls"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
+    let rule = sandbox
+        .run(&["memory", "list", "--level", "C", "--json"])
+        .ended(0)
+        .json()[0]
+        .clone();
+    assert_eq!(
+        rule["sources"].as_array().unwrap().len(),
+        6,
+        "a rule has its evidence: {rule}"
+    );
+    let query = sandbox.run(&["memory", "query", GROUP[0], GROUP[1], "--json"]);
+    assert_eq!(query.ended(0).json()["attention"], 1.0, "its sources no longer count");
+
+    // Forgotten with its evidence, it is not learned again.
+    sandbox
+        .run(&["memory", "forget", rule["id"].as_str().unwrap()])
+        .ended(0);
+    let again = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
+    assert_eq!(again["actions"], json!([]));
+}
+
+/// A task of the binary itself puts its memory in order before the process ends.
+#[test]
+fn a_task_is_dreamt_of_before_the_process_ends() {
+    let sandbox = Sandbox::new();
+    let done = sandbox.run(&["count the files in src"]);
+    assert_eq!(done.ended(0).out.trim(), "3");
+    let stats = sandbox.run(&["memory", "stats", "--json"]).ended(0).json();
+    assert_eq!(
+        (&stats["M"], &stats["K"]),
+        (&json!(1), &json!(1)),
+        "a good ending is knowledge"
+    );
+    let account = std::fs::read_to_string(sandbox.data().join("dreams.jsonl")).unwrap();
+    assert_eq!(account.lines().count(), 1, "{account}");
+}
+
+fn just_now() -> String {
+    use artoo_protocol::ports::Clock as _;
+    artoo_bus::SystemClock.now().to_string()
+}

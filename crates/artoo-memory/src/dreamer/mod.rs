@@ -1,0 +1,22 @@
+//! The Dreamer: what becomes of memories while nobody waits for them (design §15).
+//!
+//! - [`choose`](choose()) is the policy: pure, total, without a clock.
+//! - [`carry`] says which records a choice leads to, [`distil`] words a rule through a model.
+//! - [`ask`] puts the question and accounts for it; [`rhythm`] is when, as a value.
+//! - [`pass`] carries the choice out on the store, [`shell`] does so beside the tasks of a process.
+//!
+//! Owns promotion, demotion, forgetting and rules. Must not know how the store keeps its keys.
+
+pub mod ask;
+pub mod carry;
+pub mod choose;
+pub mod distil;
+pub mod pass;
+pub mod rhythm;
+pub mod shell;
+
+pub use ask::{Call, Outcome};
+pub use choose::{Action, Consolidation, Faded, Group, Params, Sign, View, choose};
+pub use pass::{Mode, Pass, Tidied};
+pub use rhythm::{Rhythm, Scope};
+pub use shell::{Around, Dreamer, Told};

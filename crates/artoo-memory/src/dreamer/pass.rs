@@ -1,0 +1,331 @@
+//! One pass of the Dreamer over the store: look, choose, carry out, in slices that others can go between (design §15).
+//!
+//! A slice is one call of the store, of at most [`SLICE`] entries or edits. A pass that is stopped between two slices has done
+//! whole steps only; the next one finds the rest. Blocking: it belongs on a thread of its own.
+//!
+//! Owns the walk over the groups and the order of the steps. Must not know the policy, the model or a clock.
+
+use super::carry;
+use super::choose::{Action, Consolidation, Group, Params, View, choose};
+use super::rhythm::Scope;
+use crate::entry::Entry;
+use crate::kv::{Batch, KvError};
+use crate::potentials::contribution;
+use crate::records::{Edit, Records};
+use crate::view::GroupKey;
+use crate::{keys, recall};
+use artoo_protocol::message::{Level, MacroState, Megram};
+use artoo_protocol::{MegramId, Millis, Timestamp};
+use std::collections::BTreeSet;
+
+/// Most entries or edits in one call of the store.
+pub const SLICE: usize = 64;
+/// Most changes of one pass: a store that was never dreamt of is put in order over several passes.
+pub const CHANGES_MAX: usize = 10_000;
+/// Most groups that one pass proposes for a rule: those with the most attention.
+pub const RULES_MAX: usize = 4;
+/// A wait that is longer than this was written by a clock that was wrong.
+const WAIT_MAX: Millis = Millis::from_seconds(48 * 3600);
+
+/// Whether a pass carries out what it chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It does.
+    Perform,
+    /// It only says what it would do.
+    Look,
+}
+
+/// What a pass found and did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tidied {
+    /// Groups looked at.
+    pub groups: usize,
+    /// Entries looked at.
+    pub entries: usize,
+    /// Entries removed.
+    pub forgotten: usize,
+    /// Rules that lost their immunity.
+    pub demoted: usize,
+    /// Events that became knowledge.
+    pub promoted: usize,
+    /// Groups that have earned a rule, most attention first.
+    pub proposals: Vec<Consolidation>,
+    /// Whether the pass ended before it had seen everything: it was stopped, or had changed enough.
+    pub unfinished: bool,
+    /// The last group that was seen in order; an unfinished pass goes on behind it.
+    pub reached: Option<GroupKey>,
+}
+
+impl Tidied {
+    /// How much was changed.
+    pub const fn changes(&self) -> usize {
+        self.forgotten + self.demoted + self.promoted
+    }
+}
+
+/// One pass.
+pub struct Pass<'a> {
+    /// The store.
+    pub records: &'a Records,
+    /// The policy's thresholds.
+    pub params: Params,
+    /// When.
+    pub now: Timestamp,
+    /// Whether to carry out.
+    pub mode: Mode,
+    /// Asked between slices; `true` ends the pass.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Hears of every step that is chosen.
+    pub on_action: &'a mut dyn FnMut(&GroupKey, &Action),
+}
+
+impl Pass<'_> {
+    /// Goes over the groups of the scope.
+    ///
+    /// # Errors
+    /// [`KvError`] when the store cannot be read or written; what was done until then stands.
+    pub fn run(&mut self, scope: &Scope) -> Result<Tidied, KvError> {
+        let mut tidied = Tidied::default();
+        match scope {
+            Scope::Touched(groups) => {
+                for group in groups {
+                    if self.is_over(&mut tidied) {
+                        break;
+                    }
+                    self.tidy(group, &mut tidied)?;
+                }
+            }
+            Scope::Everything => self.everything(None, &mut tidied)?,
+            Scope::After(group) => self.everything(Some(group.clone()), &mut tidied)?,
+        }
+        if tidied.changes() > 0 && self.mode == Mode::Perform {
+            self.records.kv().flush()?;
+        }
+        tidied
+            .proposals
+            .sort_by(|a, b| b.attention.total_cmp(&a.attention).then_with(|| a.key.cmp(&b.key)));
+        tidied.proposals.truncate(RULES_MAX);
+        Ok(tidied)
+    }
+
+    fn everything(&mut self, mut after: Option<GroupKey>, tidied: &mut Tidied) -> Result<(), KvError> {
+        loop {
+            let page = self.records.groups(after.as_ref(), SLICE, self.now)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.key.clone());
+            for summary in page {
+                if self.is_over(tidied) {
+                    return Ok(());
+                }
+                self.tidy(&summary.key, tidied)?;
+                tidied.reached = Some(summary.key);
+            }
+        }
+    }
+
+    fn is_over(&self, tidied: &mut Tidied) -> bool {
+        tidied.unfinished |= (self.stop)() || tidied.changes() >= CHANGES_MAX;
+        tidied.unfinished
+    }
+
+    fn tidy(&mut self, key: &GroupKey, tidied: &mut Tidied) -> Result<(), KvError> {
+        if key.space == recall::PREFERENCE_SPACE {
+            return Ok(());
+        }
+        let Some(group) = self.look(key, tidied)? else {
+            return Ok(());
+        };
+        let entries = group.entries.len();
+        (tidied.groups, tidied.entries) = (tidied.groups + 1, tidied.entries + entries);
+        let (steps, mut proposal) = self.choose(group);
+        let allowed = CHANGES_MAX.saturating_sub(tidied.changes());
+        for step in steps.iter().take(allowed) {
+            (self.on_action)(key, step);
+        }
+        let done = match self.mode {
+            Mode::Perform => self.carry_out(steps.get(..allowed.min(steps.len())).unwrap_or_default(), tidied)?,
+            Mode::Look => {
+                for step in &steps {
+                    count(step, tidied);
+                }
+                0
+            }
+        };
+        if proposal.is_some() && done > 0 {
+            // Events that became knowledge are found under a new id.
+            proposal = match self.look(key, &mut Tidied::default())? {
+                Some(group) => self.choose(group).1,
+                None => None,
+            };
+        }
+        if let Some(proposal) = proposal
+            && !self.is_put_off(&proposal)?
+        {
+            tidied.proposals.push(proposal.clone());
+            (self.on_action)(key, &Action::Consolidate(proposal));
+        }
+        Ok(())
+    }
+
+    /// The whole group as the policy sees it; `None` when the pass was stopped over it.
+    fn look(&self, key: &GroupKey, tidied: &mut Tidied) -> Result<Option<Group>, KvError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let page = self.records.entries(key, entries.last(), SLICE)?;
+            let is_last = page.len() < SLICE;
+            entries.extend(page);
+            if is_last {
+                break;
+            }
+            if (self.stop)() {
+                tidied.unfinished = true;
+                return Ok(None);
+            }
+        }
+        let rules: Vec<MegramId> = entries
+            .iter()
+            .filter(|entry| entry.level == Level::C && entry.state != MacroState::Remember)
+            .map(|entry| entry.id.clone())
+            .collect();
+        Ok(Some(Group {
+            key: key.clone(),
+            known: self.known(&rules, &entries)?,
+            entries,
+        }))
+    }
+
+    /// The words of what these rules were distilled from. Read only where it can matter: beside enough new evidence.
+    fn known(&self, rules: &[MegramId], entries: &[Entry]) -> Result<BTreeSet<u64>, KvError> {
+        let mut known = BTreeSet::new();
+        let most = entries.iter().map(|entry| entry.f.get()).sum::<f64>();
+        if rules.is_empty() || most < self.params.consolidate_attention {
+            return Ok(known);
+        }
+        for rule in self.records.get_many(rules)? {
+            for sources in rule.sources.chunks(SLICE) {
+                let evidence = self.records.get_many(sources)?;
+                known.extend(evidence.iter().map(|megram| Entry::of(megram).words));
+            }
+        }
+        Ok(known)
+    }
+
+    fn choose(&self, group: Group) -> (Vec<Action>, Option<Consolidation>) {
+        let mut proposal = None;
+        let mut steps = choose(&View { groups: vec![group] }, self.now, &self.params);
+        steps.retain(|action| match action {
+            Action::Consolidate(consolidation) => {
+                proposal = Some(consolidation.clone());
+                false
+            }
+            Action::Forget { .. } | Action::Demote { .. } | Action::Promote { .. } => true,
+        });
+        (steps, proposal)
+    }
+
+    /// How many steps were carried out: all of them, unless the pass was stopped.
+    fn carry_out(&self, steps: &[Action], tidied: &mut Tidied) -> Result<usize, KvError> {
+        let mut done = 0;
+        for slice in steps.chunks(SLICE) {
+            if (self.stop)() {
+                tidied.unfinished = true;
+                break;
+            }
+            let moved: Vec<MegramId> = slice
+                .iter()
+                .filter_map(|action| match action {
+                    Action::Demote { id, .. } | Action::Promote { id } => Some(id.clone()),
+                    Action::Forget { .. } | Action::Consolidate(_) => None,
+                })
+                .collect();
+            let moved = self.records.get_many(&moved)?;
+            let find = |id: &MegramId| moved.iter().find(|megram| megram.id == *id);
+            let edits: Vec<Edit> = slice
+                .iter()
+                .filter_map(|action| match action {
+                    Action::Forget { id, .. } => Some(Edit::Remove(id.clone())),
+                    Action::Demote { id, .. } => Some(Edit::Store(carry::demoted(find(id)?, self.now))),
+                    Action::Promote { id } => Some(Edit::Store(carry::promoted(find(id)?, self.now))),
+                    Action::Consolidate(_) => None,
+                })
+                .collect();
+            self.records.commit(&edits, self.now)?;
+            for step in slice {
+                count(step, tidied);
+            }
+            done += slice.len();
+        }
+        Ok(done)
+    }
+
+    fn is_put_off(&self, proposal: &Consolidation) -> Result<bool, KvError> {
+        let until = self.records.kv().get(put_off_key(proposal).as_bytes())?;
+        let until = until.and_then(|text| Timestamp::parse(std::str::from_utf8(&text).ok()?).ok());
+        Ok(until.is_some_and(|until| until > self.now && until.since(self.now) <= WAIT_MAX))
+    }
+}
+
+/// Remembers that this group is not to be proposed again for a while, across restarts.
+///
+/// # Errors
+/// [`KvError`] when the store cannot be written.
+pub fn put_off(records: &Records, proposal: &Consolidation, until: Timestamp) -> Result<(), KvError> {
+    let mut batch = Batch::new();
+    batch.put(put_off_key(proposal), until.to_string());
+    records.kv().apply(batch)
+}
+
+/// Writes a rule in these words, unless what it was distilled from is no longer there. The rule, where it was written.
+///
+/// # Errors
+/// [`KvError`] when the store cannot be read or written.
+pub fn establish(
+    records: &Records,
+    proposal: &Consolidation,
+    words: &str,
+    now: Timestamp,
+) -> Result<Option<Megram>, KvError> {
+    for ids in proposal.sources.chunks(SLICE) {
+        if records.get_many(ids)?.len() < ids.len() {
+            return Ok(None);
+        }
+    }
+    let mut inherited = Vec::new();
+    if let Some(before) = &proposal.supersedes {
+        let Some(before) = records.get(before)? else {
+            return Ok(None);
+        };
+        for ids in before.sources.chunks(SLICE) {
+            let still_weighs = |megram: &Megram| contribution(megram, now) >= Params::default().forget_contribution;
+            inherited.extend(
+                records
+                    .get_many(ids)?
+                    .into_iter()
+                    .filter(still_weighs)
+                    .map(|megram| megram.id),
+            );
+        }
+    }
+    let rule = carry::rule(proposal, &inherited, words, now);
+    records.commit(&[Edit::Store(rule.clone())], now)?;
+    records.kv().flush()?;
+    Ok(Some(rule))
+}
+
+fn put_off_key(proposal: &Consolidation) -> String {
+    let sign = if proposal.sign.valence() < 0.0 { '-' } else { '+' };
+    keys::put_off(&proposal.key.space, &proposal.key.entity, sign)
+}
+
+fn count(step: &Action, tidied: &mut Tidied) {
+    match step {
+        Action::Forget { .. } => tidied.forgotten += 1,
+        Action::Demote { .. } => tidied.demoted += 1,
+        Action::Promote { .. } => tidied.promoted += 1,
+        Action::Consolidate(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

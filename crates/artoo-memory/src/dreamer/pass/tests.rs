@@ -1,0 +1,153 @@
+//! Passes over a real store in memory.
+
+use super::*;
+use crate::kv::InMemoryKv;
+use crate::testing::{at, megram};
+use artoo_protocol::message::Level;
+use std::cell::Cell;
+use std::sync::Arc;
+
+const SPACE: &str = "intent:count_the_files";
+
+fn records(megrams: &[Megram]) -> Records {
+    let records = Records::open(Arc::new(InMemoryKv::new())).unwrap();
+    let edits: Vec<Edit> = megrams.iter().cloned().map(Edit::Store).collect();
+    records.commit(&edits, at()).unwrap();
+    records
+}
+
+fn accepted(id: &str) -> Megram {
+    let mut event = megram(id, SPACE, "env:local", 0.9, 1.0);
+    event.state = MacroState::Accept;
+    event
+}
+
+fn refined(id: &str) -> Megram {
+    let mut event = megram(id, "tool:shell", &format!("path:{id}"), 0.01, 0.5);
+    event.state = MacroState::Refine;
+    event
+}
+
+fn later(days: u64) -> Timestamp {
+    at().plus(Millis(days * 86_400_000))
+}
+
+fn pass(records: &Records, now: Timestamp, mode: Mode, scope: &Scope, stop: &dyn Fn() -> bool) -> Tidied {
+    Pass {
+        records,
+        params: Params::default(),
+        now,
+        mode,
+        stop,
+        on_action: &mut |_, _| {},
+    }
+    .run(scope)
+    .unwrap()
+}
+
+fn everything(records: &Records, now: Timestamp) -> Tidied {
+    pass(records, now, Mode::Perform, &Scope::Everything, &|| false)
+}
+
+fn levels(records: &Records) -> Vec<Level> {
+    let group = records.entries(&GroupKey::new(SPACE, "env:local"), None, 100).unwrap();
+    group.iter().map(|entry| entry.level).collect()
+}
+
+#[test]
+fn a_pass_promotes_proposes_and_forgets_and_the_next_one_finds_nothing() {
+    let mut all: Vec<Megram> = (0..6).map(|i| accepted(&i.to_string())).collect();
+    all.extend((10..80).map(|i| refined(&i.to_string())));
+    let store = records(&all);
+    let looked = pass(&store, later(1), Mode::Look, &Scope::Everything, &|| false);
+    assert_eq!((looked.promoted, looked.forgotten, looked.proposals.len()), (6, 70, 1));
+    assert_eq!(store.all().unwrap().len(), all.len(), "looking changes nothing");
+
+    let done = everything(&store, later(1));
+    assert_eq!((done.promoted, done.forgotten, done.proposals.len()), (6, 70, 1));
+    assert_eq!((done.groups, done.entries, done.unfinished), (71, 76, false));
+    assert_eq!(levels(&store), [Level::K; 6]);
+    let again = everything(&store, later(1));
+    assert_eq!(
+        (again.changes(), again.proposals.len()),
+        (0, 1),
+        "only the rule is still to be worded"
+    );
+}
+
+#[test]
+fn a_rule_is_written_with_its_evidence_and_replaces_the_one_before() {
+    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    let proposal = everything(&store, at()).proposals.remove(0);
+    assert_eq!(proposal.sources.len(), 6);
+    let first = establish(&store, &proposal, "Count with find.", at()).unwrap().unwrap();
+    assert_eq!(levels(&store), [Level::C], "its sources no longer count");
+    for id in &proposal.sources {
+        assert!(store.get(id).unwrap().is_some(), "but can be read");
+    }
+    let news: Vec<Edit> = (10..16).map(|i| Edit::Store(accepted(&i.to_string()))).collect();
+    store.commit(&news, at()).unwrap();
+    let next = everything(&store, at()).proposals.remove(0);
+    assert_eq!(next.supersedes, Some(first.id.clone()));
+    let second = establish(&store, &next, "Count with fd.", later(1)).unwrap().unwrap();
+    assert_eq!(levels(&store), [Level::C], "one rule per group and sign");
+    assert_eq!(second.sources.len(), 12, "what the first rule was made of stays spent");
+    let potentials = store.potentials(SPACE, "env:local", later(1)).unwrap();
+    assert!(
+        (potentials.attention.get() - 1.0).abs() < 1e-9,
+        "{}",
+        potentials.attention
+    );
+}
+
+#[test]
+fn a_rule_whose_sources_went_meanwhile_is_not_written() {
+    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    let proposal = everything(&store, at()).proposals.remove(0);
+    store.remove(&proposal.sources[3], at()).unwrap();
+    assert_eq!(establish(&store, &proposal, "Count with find.", at()).unwrap(), None);
+}
+
+#[test]
+fn a_group_that_gave_no_rule_is_left_alone_for_a_while() {
+    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    let proposal = everything(&store, at()).proposals.remove(0);
+    put_off(&store, &proposal, later(1)).unwrap();
+    assert_eq!(everything(&store, at()).proposals, []);
+    assert_eq!(everything(&store, later(1)).proposals.len(), 1);
+    // Written by a clock that was a year ahead: it binds nobody.
+    put_off(&store, &proposal, later(365)).unwrap();
+    assert_eq!(everything(&store, at()).proposals.len(), 1);
+    assert!(store.verify().unwrap().is_sound());
+}
+
+#[test]
+fn a_pass_that_is_stopped_has_done_whole_steps_and_the_next_one_goes_on() {
+    let all: Vec<Megram> = (10..90).map(|i| refined(&i.to_string())).collect();
+    let store = records(&all);
+    let asked = Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 30
+    };
+    let part = pass(&store, later(2), Mode::Perform, &Scope::Everything, &stop);
+    assert!(part.unfinished && part.forgotten > 0 && part.forgotten < 80, "{part:?}");
+    assert_eq!(store.all().unwrap().len(), 80 - part.forgotten);
+    assert!(store.verify().unwrap().is_sound());
+    let rest = everything(&store, later(2));
+    assert_eq!((rest.forgotten, rest.unfinished), (80 - part.forgotten, false));
+}
+
+#[test]
+fn a_short_pass_looks_at_what_was_touched_only() {
+    let store = records(&[accepted("1"), refined("2")]);
+    let scope = Scope::Touched(
+        [
+            GroupKey::new(SPACE, "env:local"),
+            GroupKey::new("intent:none", "env:local"),
+        ]
+        .into(),
+    );
+    let done = pass(&store, later(2), Mode::Perform, &scope, &|| false);
+    assert_eq!((done.promoted, done.forgotten), (1, 0));
+}
