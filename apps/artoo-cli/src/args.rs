@@ -93,6 +93,14 @@ pub enum Command {
     /// What ran
     #[command(subcommand)]
     Tasks(TasksCommand),
+    /// Finishes what was interrupted; nothing that is done is done again
+    Resume {
+        /// Its id, or the beginning or end of one; without it all are listed and the newest is taken
+        task: Option<String>,
+        /// Writes every message as a line of JSON; the last one is the FinalResult
+        #[arg(long)]
+        json: bool,
+    },
     /// Derives every decision of a task anew from its journal, offline; exit 1 where one differs
     Replay {
         /// Its id, or the beginning or end of one

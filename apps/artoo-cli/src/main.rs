@@ -14,6 +14,7 @@ mod past;
 mod progress;
 mod prompts;
 mod repl;
+mod resume;
 mod roles;
 mod session;
 mod settings;
@@ -89,6 +90,10 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Tasks(command)) => {
             commands::tasks::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
+        Some(Command::Resume { task, json }) => {
+            let show = if json { Show::Json } else { shown(&options) };
+            resume(&options, &env, task.as_deref(), show)
+        }
         Some(Command::Replay { task, json }) => {
             commands::replay::run(&settings::data_dir(&options, &env)?, &task, json).map(|()| 0)
         }
@@ -163,6 +168,30 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
         let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
         let ended = session.run(text, &mut signals).await;
         // The person has the result before memory is put in order.
+        if let Ok(result) = &ended {
+            present(&settings, result, show);
+        }
+        session.close(&mut signals).await;
+        Ok(ended?.cause.exit_code())
+    })
+}
+
+/// Finishes what was interrupted.
+fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) -> Result<u8, Failure> {
+    let mut settings = settings::load(options, env)?;
+    let Some(task) = resume::choose(&settings.data_dir, task)? else {
+        output::note("artoo: no task was interrupted; there is nothing to go on with");
+        return Ok(0);
+    };
+    task.apply_to(&mut settings)?;
+    notices(&settings, show);
+    asynchronously(async {
+        let terminal = Arc::new(Terminal::detect());
+        let mut signals = Signals::listen()?;
+        let again = task.settle(&*terminal).await?;
+        let system = System::resume(&settings, env, show == Show::Nothing, &task, &again)?;
+        let mut session = Session::new(system, terminal, show, Past::none())?;
+        let ended = session.take_up(&task, &mut signals).await;
         if let Ok(result) = &ended {
             present(&settings, result, show);
         }

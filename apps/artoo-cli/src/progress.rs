@@ -61,6 +61,7 @@ pub fn line(envelope: &Envelope) -> Option<String> {
         | Message::PartialResultRequest(_)
         | Message::PartialResult(_)
         | Message::TaskAborted(_)
+        | Message::TaskResumed(_)
         | Message::FinalResult(_)
         | Message::Megram(_)
         | Message::AuditQuery(_)

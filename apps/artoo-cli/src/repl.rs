@@ -13,6 +13,7 @@ use crate::args::{Options, TasksCommand};
 use crate::commands;
 use crate::failure::Failure;
 use crate::past::Past;
+use crate::resume::{self, Interrupted};
 use crate::session::{Session, Show};
 use crate::settings::{self, Environment, Settings};
 use crate::signals::Signals;
@@ -23,6 +24,7 @@ use crate::{complain, notices, output, present};
 const HELP: &str = "a line is a task; lines between \"\"\" and \"\"\" are one task
 /tasks   what ran            /memory  what memory holds; /memory TEXT: what a plan for TEXT would be told
 /remember TEXT   tells every later plan     /forget ID   removes a memory for good
+/resume  finish an interrupted task (the newest, or the one that is named)
 /audit   what the auditor saw   /model   which model answers
 /undo    put back what the newest task overwrote or deleted (/undo TASK for another)
 /help    this                /quit    leave (or Ctrl+D, or Ctrl+C twice)
@@ -36,22 +38,84 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     let settings = settings::load(options, env)?;
     notices(&settings, show);
     let mut signals = Signals::listen()?;
-    let system = System::start(&settings, env, false)?;
+    let terminal = Arc::new(Terminal::detect());
+    let screen = tcgetattr(std::io::stdin()).ok();
     let redactor = redactor(&settings, env);
-    let past = match &settings.session {
+    let mut past = match &settings.session {
         Some(name) => Past::named(&settings.data_dir, name, redactor)?,
         None => Past::begun(&settings.data_dir, redactor),
     };
-    let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
-    let screen = tcgetattr(std::io::stdin()).ok();
-    output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
-    let left = converse(&settings, &mut session, &mut signals, show).await;
-    if let Some(screen) = screen {
-        // A signal may have come while the line editor had the terminal in its own mode.
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &screen);
+    let mut greeted = false;
+    loop {
+        let system = System::start(&settings, env, false)?;
+        let mut session = Session::new(system, terminal.clone(), show, past)?;
+        if !std::mem::replace(&mut greeted, true) {
+            greet(&settings);
+        }
+        let left = converse(&settings, &mut session, &mut signals, show).await;
+        if let Some(screen) = &screen {
+            // A signal may have come while the line editor had the terminal in its own mode.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, screen);
+        }
+        past = session.close(&mut signals).await;
+        let task = match left {
+            Ok(Left::ToResume(task)) => task,
+            Ok(Left::ForGood) => break Ok(0),
+            Err(failure) => break Err(failure),
+        };
+        // The roles of an interrupted task are built as they were then, so it gets a system of its own.
+        past = take_up(&settings, env, show, *task, &terminal, &mut signals, past).await?;
     }
-    session.close(&mut signals).await;
-    left.map(|()| 0)
+}
+
+/// Who answers, and what was left unfinished.
+fn greet(settings: &Settings) {
+    output::note(&format!("artoo, {} · /help shows what else there is", settings.brain));
+    for (_, summary) in resume::interrupted(&settings.data_dir)
+        .unwrap_or_default()
+        .iter()
+        .take(3)
+    {
+        output::note(&format!("interrupted: {} · /resume finishes it", resume::line(summary)));
+    }
+}
+
+/// Finishes an interrupted task. What goes wrong with it is told, and the conversation goes on.
+async fn take_up(
+    settings: &Settings,
+    env: &Environment,
+    show: Show,
+    task: Interrupted,
+    terminal: &Arc<Terminal>,
+    signals: &mut Signals,
+    past: Past,
+) -> Result<Past, Failure> {
+    let mut settings = settings.clone();
+    let prepared = async {
+        task.apply_to(&mut settings)?;
+        let again = task.settle(&**terminal).await?;
+        System::resume(&settings, env, false, &task, &again)
+    };
+    let system = match prepared.await {
+        Ok(system) => system,
+        Err(failure) => {
+            complain(&failure);
+            return Ok(past);
+        }
+    };
+    let mut session = Session::new(system, terminal.clone(), show, past)?;
+    signals.forget_interrupts();
+    match session.take_up(&task, signals).await {
+        Ok(result) => present(&settings, &result, show),
+        Err(failure) => complain(&failure),
+    }
+    Ok(session.close(signals).await)
+}
+
+/// How a conversation was left.
+enum Left {
+    ForGood,
+    ToResume(Box<Interrupted>),
 }
 
 async fn converse(
@@ -59,7 +123,7 @@ async fn converse(
     session: &mut Session,
     signals: &mut Signals,
     show: Show,
-) -> Result<(), Failure> {
+) -> Result<Left, Failure> {
     let unreadable = |error: ReadlineError| Failure::failed(format!("the terminal cannot be read: {error}"));
     let history = settings.data_dir.join("history");
     // On the terminal itself, so that standard output holds results alone.
@@ -78,7 +142,7 @@ async fn converse(
             read = reading => read.map_err(|e| Failure::failed(e.to_string()))?,
             why = signals.leave() => {
                 output::note(&format!("\nartoo: {why}"));
-                return Ok(());
+                return Ok(Left::ForGood);
             }
         };
         editor = returned;
@@ -91,7 +155,7 @@ async fn converse(
             }
             Err(ReadlineError::Signal(Signal::Resize)) => continue,
             Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt) | ReadlineError::Eof) => {
-                return Ok(());
+                return Ok(Left::ForGood);
             }
             Err(error) => return Err(unreadable(error)),
         };
@@ -102,8 +166,8 @@ async fn converse(
         let _ = editor.add_history_entry(text.as_str());
         let _ = editor.save_history(&history);
         if text.trim_start().starts_with('/') {
-            if command(text.trim(), settings, session).await {
-                return Ok(());
+            if let Some(left) = command(text.trim(), settings, session).await {
+                return Ok(left);
             }
             continue;
         }
@@ -166,13 +230,23 @@ fn read(editor: &mut DefaultEditor) -> Result<String, ReadlineError> {
     Ok(block.trim_end().trim_end_matches("\"\"\"").trim().to_owned())
 }
 
-/// Runs a slash command; `true` when it means to leave.
-async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool {
+/// Runs a slash command; says how, when it means to leave.
+async fn command(text: &str, settings: &Settings, session: &mut Session) -> Option<Left> {
     let data = &settings.data_dir;
-    let done = match text {
-        "/quit" | "/exit" => return true,
+    let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let named = Some(argument.trim()).filter(|named| !named.is_empty());
+    let done = match name {
+        "/quit" | "/exit" => return Some(Left::ForGood),
+        "/resume" => match resume::choose(data, named) {
+            Ok(Some(task)) => return Some(Left::ToResume(Box::new(task))),
+            Ok(None) => {
+                output::note("no task was interrupted");
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        },
         "/tasks" => commands::tasks::run(&TasksCommand::List { json: false }, data),
-        memory if is_about_memory(memory) => about_memory(memory, settings, session).await,
+        _ if is_about_memory(text) => about_memory(text, settings, session).await,
         "/audit" => session
             .audit()
             .await
@@ -181,13 +255,7 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
             output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
             Ok(())
         }
-        _ if text == "/undo" || text.starts_with("/undo ") => {
-            let task = text
-                .strip_prefix("/undo")
-                .map(str::trim)
-                .filter(|task| !task.is_empty());
-            commands::undo::run(data, task, artoo_executor::undo::Unwilling::Leave, false)
-        }
+        "/undo" => commands::undo::run(data, named, artoo_executor::undo::Unwilling::Leave, false),
         "/help" => {
             output::result(HELP);
             Ok(())
@@ -197,5 +265,5 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> bool
     if let Err(failure) = done {
         complain(&failure);
     }
-    false
+    None
 }

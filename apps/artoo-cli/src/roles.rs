@@ -2,20 +2,23 @@
 //!
 //! Owns the way from these settings to the roles, for a new run, a replay and a resumed one alike. Decides nothing itself.
 
-use artoo_bus::{Difference, Runtime, replay_role};
+use std::collections::BTreeSet;
+
+use artoo_bus::{Difference, Runtime, recover_role, replay_role};
 use artoo_executor::{Executor, classify};
 use artoo_ggs::Controller;
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::Planner;
-use artoo_protocol::Actor;
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::Check;
 use artoo_protocol::tool::EffectClass;
+use artoo_protocol::{Actor, CallId};
 use artoo_validators::{AgentValidator, MetaValidator};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::resume::Unfinished;
 
 /// Everything that the roles are built from; the first record of a journal holds it whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -97,6 +100,44 @@ impl RoleSettings {
         host.differences.sort_by_key(|difference| difference.n);
         Ok(host.differences)
     }
+
+    /// Puts roles on the bus that go on where a journal ends. Of the actions that cannot be taken back and whose result is
+    /// not known, those in `again` are done again; of the others the executor hears that nobody knows.
+    ///
+    /// # Errors
+    /// [`Failure`] when a role would decide differently now, or a prompt is broken.
+    pub fn resume(&self, runtime: Runtime, records: &[Record], again: &BTreeSet<CallId>) -> Result<Runtime, Failure> {
+        let mut host = Resuming {
+            runtime: Some(runtime),
+            records,
+            again,
+        };
+        self.each(&mut host)?;
+        host.runtime
+            .ok_or_else(|| Failure::failed("the roles could not be started"))
+    }
+
+    /// The actions that cannot be taken back, that were begun, and whose result a journal does not hold.
+    ///
+    /// # Errors
+    /// [`Failure`] when the executor would decide differently now.
+    pub fn unfinished(&self, records: &[Record]) -> Result<Vec<Unfinished>, Failure> {
+        let recovered = recover_role(Executor::new(self.executor.clone()), records).map_err(|e| changed(&e))?;
+        if recovered.aborted {
+            return Ok(Vec::new());
+        }
+        let unfinished = recovered.unsettled().map(|(call, invocation, permit)| Unfinished {
+            call,
+            invocation: invocation.clone(),
+            permit,
+        });
+        Ok(unfinished.collect())
+    }
+}
+
+fn changed(difference: &Difference) -> Failure {
+    Failure::failed(format!("the task cannot go on: {difference}"))
+        .hint("artoo replay shows the difference; the version of artoo that began the task can finish it")
 }
 
 /// Why a check's command is not run: a check only reads. By the command's words alone, so that a replay says the same.
@@ -131,6 +172,22 @@ struct Replaying<'a> {
 impl Host for Replaying<'_> {
     fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure> {
         self.differences.extend(replay_role(actor, self.records).err());
+        Ok(())
+    }
+}
+
+struct Resuming<'a> {
+    runtime: Option<Runtime>,
+    records: &'a [Record],
+    again: &'a BTreeSet<CallId>,
+}
+
+impl Host for Resuming<'_> {
+    fn take<A: Actor>(&mut self, actor: A) -> Result<(), Failure> {
+        let mut recovered = recover_role(actor, self.records).map_err(|e| changed(&e))?;
+        recovered.settle(self.again);
+        let (actor, start) = recovered.into_start();
+        self.runtime = self.runtime.take().map(|runtime| runtime.resume(actor, start));
         Ok(())
     }
 }

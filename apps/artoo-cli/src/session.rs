@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
 use crate::past::Past;
+use crate::resume::Interrupted;
 use crate::signals::Signals;
 use crate::system::System;
 use crate::{output, progress};
@@ -82,8 +83,8 @@ impl Session {
     /// [`Failure`] for text that is no task; whatever happens to a task itself is a `FinalResult`.
     pub async fn run(&mut self, text: &str, signals: &mut Signals) -> Result<FinalResult, Failure> {
         check(text)?;
-        let mut task_id = TaskId::provisional(Uuid::now_v7());
-        let mut tap = self.system.hub().tap("display", TAP);
+        let task_id = TaskId::provisional(Uuid::now_v7());
+        let tap = self.system.hub().tap("display", TAP);
         let input = UserInput {
             task_id: task_id.clone(),
             text: text.to_owned(),
@@ -92,7 +93,29 @@ impl Session {
             scope: self.system.scope(),
         };
         self.say(&task_id, input)?;
-        let mut waiting: VecDeque<Message> = VecDeque::new();
+        self.follow(task_id, text, tap, VecDeque::new(), signals).await
+    }
+
+    /// Goes on with the task that the system was resumed with.
+    ///
+    /// # Errors
+    /// [`Failure`] when the system goes down meanwhile.
+    pub async fn take_up(&mut self, task: &Interrupted, signals: &mut Signals) -> Result<FinalResult, Failure> {
+        let tap = self.system.hub().tap("display", TAP);
+        let questions = task.open_questions().into();
+        self.follow(task.task_id().clone(), &task.input(), tap, questions, signals)
+            .await
+    }
+
+    /// Accompanies a task to its end: shows it, puts its questions, stops it on request.
+    async fn follow(
+        &mut self,
+        mut task_id: TaskId,
+        text: &str,
+        mut tap: Tap,
+        mut waiting: VecDeque<Message>,
+        signals: &mut Signals,
+    ) -> Result<FinalResult, Failure> {
         let mut asked: Option<Answer> = None;
         let mut aborted = false;
         let (ending, seq) = loop {
@@ -162,10 +185,11 @@ impl Session {
         report.ok_or_else(|| Failure::failed("the auditor does not answer"))
     }
 
-    /// Takes the system down in order: nothing that was accepted is lost.
-    pub async fn close(self, signals: &mut Signals) {
+    /// Takes the system down in order: nothing that was accepted is lost. Gives what was said in the conversation.
+    pub async fn close(self, signals: &mut Signals) -> Past {
         drop(self.inbox);
         self.system.shutdown(signals).await;
+        self.past
     }
 
     /// The memory of the system, unless it runs without.

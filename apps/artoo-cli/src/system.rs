@@ -2,19 +2,21 @@
 //!
 //! Owns construction and shutdown. Decides nothing that a role decides.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use artoo_bus::journal::Redactor;
+use artoo_bus::journal::{Redactor, read};
 use artoo_bus::{
     Budget, FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime,
     SystemClock,
 };
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
+use artoo_protocol::journal::Entry;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_name;
 use artoo_protocol::tool::ToolSpec;
-use artoo_protocol::{LocalZone, Millis};
+use artoo_protocol::{Answer, CallId, LocalZone, Millis};
 use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
 use serde_json::json;
@@ -24,6 +26,7 @@ use crate::data_folder::DataFolder;
 use crate::dreaming::{Dreaming, Wiring};
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
+use crate::resume::Interrupted;
 use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
 use crate::signals::Signals;
@@ -50,7 +53,6 @@ impl System {
     /// # Errors
     /// [`Failure`] (exit 2) when the data folder cannot be used or a setting makes no sense.
     pub fn start(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let grants = settings
             .allow
             .iter()
@@ -58,67 +60,48 @@ impl System {
             .collect::<Result<Vec<_>, _>>();
         let grants = grants
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
-        let model = models::build(settings, quiet)?;
-        let (tools, checks) = tools(settings, env);
-        let mut roles = role_settings(settings, env, grants, tools.specs());
+        let surroundings = Surroundings::of(settings, env, quiet)?;
+        let mut roles = role_settings(settings, env, grants, surroundings.tools.specs());
         let own = prompts::replace(&mut roles, &settings.data_dir)?;
         if !own.is_empty() && !quiet {
             output::note(&format!("artoo: prompts of your own: {}", own.join(", ")));
         }
-        let data = DataFolder::open(&settings.data_dir, clock.now())?;
-        let hub = Hub::new(
-            Arc::clone(&clock),
-            HubOptions {
-                journal: Some(journal(settings, env, &roles, &data, &clock)?),
-                observer: Arc::new(|notice: &Notice| {
-                    output::note(&format!("artoo: {notice}"));
-                }),
-                ..HubOptions::default()
-            },
-        );
-        let (memory, dreaming) = if settings.no_memory {
-            (None, None)
-        } else {
-            let (memory, written) = LateMemory::open(data.path(), clock);
-            let memory = Arc::new(memory);
-            let dreaming = Dreaming::start(Wiring {
-                hub: hub.clone(),
-                memory: Arc::clone(&memory),
-                written,
-                model: dreams_by(settings, &model),
-                max_tokens: settings.max_tokens,
-                max_cost: settings.max_cost,
-                price: price(settings),
-                data: data.path().to_owned(),
-                redactor: redactor(settings, env),
-                quiet,
-            });
-            (Some(memory), Some(dreaming))
-        };
-        let auditing = Auditing::start(data.path(), &hub, redactor(settings, env))?;
-        let ports = Ports {
-            model: Some(model),
-            toolbox: Some(tools),
-            checks: Some(checks),
-            memory: memory.clone().map(|memory| memory as Arc<dyn MemoryService>),
-            shelf: Some(Arc::new(FolderShelf::new(
-                data.path().join(OUTPUTS),
-                redactor(settings, env),
-            ))),
-        };
-        let runtime = roles.spawn(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
-        let scope = settings
-            .scope
-            .iter()
-            .map(|path| path.to_string_lossy().into_owned())
-            .collect();
-        Ok(Self {
-            runtime,
-            auditing,
-            memory,
-            dreaming,
-            scope,
-            _data: data,
+        let journal = surroundings.journal(settings, env, &roles)?;
+        surroundings.host(settings, env, journal, 1, |runtime| roles.spawn(runtime))
+    }
+
+    /// Starts everything where an interrupted task stopped; the actions in `again` are done again.
+    ///
+    /// # Errors
+    /// [`Failure`] when the data folder cannot be used or the task cannot go on.
+    pub fn resume(
+        settings: &Settings,
+        env: &Environment,
+        quiet: bool,
+        task: &Interrupted,
+        again: &BTreeSet<CallId>,
+    ) -> Result<Self, Failure> {
+        let surroundings = Surroundings::of(settings, env, quiet)?;
+        let journal = surroundings.journal(settings, env, &task.roles)?;
+        let records = journal
+            .resume(task.task_id())
+            .map_err(|e| Failure::failed(e.to_string()))?;
+        let first_seq = read::last_seq(&records) + 1;
+        surroundings.host(settings, env, journal, first_seq, |runtime| {
+            for record in &records {
+                if let Entry::Answered {
+                    answer: Answer::Model(Ok(reply)),
+                    ..
+                } = &record.entry
+                {
+                    // A limit that was reached then was told then; one that is reached now will be told by the next call.
+                    let _ = runtime
+                        .shell()
+                        .meter()
+                        .charge(task.task_id(), &reply.model, &reply.usage);
+                }
+            }
+            task.roles.resume(runtime, &records, again)
         })
     }
 
@@ -168,6 +151,94 @@ pub fn dreams_by(settings: &Settings, model: &Arc<dyn LanguageModel>) -> Option<
     match &settings.brain {
         ModelChoice::Endpoint { .. } if settings.replay.is_none() => Some(Arc::clone(model)),
         ModelChoice::Endpoint { .. } | ModelChoice::Offline => None,
+    }
+}
+
+/// What the roles act through, made before any of them.
+struct Surroundings {
+    clock: Arc<dyn Clock>,
+    model: Arc<dyn LanguageModel>,
+    tools: Arc<dyn Toolbox>,
+    checks: Arc<dyn CheckRunner>,
+    data: DataFolder,
+    quiet: bool,
+}
+
+impl Surroundings {
+    fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let model = models::build(settings, quiet)?;
+        let (tools, checks) = tools(settings, env);
+        let data = DataFolder::open(&settings.data_dir, clock.now())?;
+        Ok(Self {
+            clock,
+            model,
+            tools,
+            checks,
+            data,
+            quiet,
+        })
+    }
+
+    fn journal(&self, settings: &Settings, env: &Environment, roles: &RoleSettings) -> Result<Journal, Failure> {
+        journal(settings, env, roles, &self.data, &self.clock)
+    }
+
+    /// Puts bus, memory and auditor around the roles.
+    fn host(
+        self,
+        settings: &Settings,
+        env: &Environment,
+        journal: Journal,
+        first_seq: u64,
+        roles: impl FnOnce(Runtime) -> Result<Runtime, Failure>,
+    ) -> Result<System, Failure> {
+        let observer = |notice: &Notice| output::note(&format!("artoo: {notice}"));
+        let options = HubOptions {
+            journal: Some(journal),
+            observer: Arc::new(observer),
+            first_seq,
+            ..HubOptions::default()
+        };
+        let hub = Hub::new(Arc::clone(&self.clock), options);
+        let (memory, dreaming) = if settings.no_memory {
+            (None, None)
+        } else {
+            let (memory, written) = LateMemory::open(self.data.path(), self.clock);
+            let memory = Arc::new(memory);
+            let dreaming = Dreaming::start(Wiring {
+                hub: hub.clone(),
+                memory: Arc::clone(&memory),
+                written,
+                model: dreams_by(settings, &self.model),
+                max_tokens: settings.max_tokens,
+                max_cost: settings.max_cost,
+                price: price(settings),
+                data: self.data.path().to_owned(),
+                redactor: redactor(settings, env),
+                quiet: self.quiet,
+            });
+            (Some(memory), Some(dreaming))
+        };
+        let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env))?;
+        let shelf = FolderShelf::new(self.data.path().join(OUTPUTS), redactor(settings, env));
+        let ports = Ports {
+            model: Some(self.model),
+            toolbox: Some(self.tools),
+            checks: Some(self.checks),
+            memory: memory.clone().map(|memory| memory as Arc<dyn MemoryService>),
+            shelf: Some(Arc::new(shelf)),
+        };
+        let runtime = roles(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
+        let scope = settings.scope.iter().map(|path| path.to_string_lossy().into_owned());
+        Ok(System {
+            runtime,
+            auditing,
+            memory,
+            dreaming,
+            scope: scope.collect(),
+            _data: self.data,
+        })
     }
 }
 

@@ -150,6 +150,7 @@ impl Window {
             | Message::PartialResult(_)
             | Message::BudgetReached(_)
             | Message::TaskAborted(_)
+            | Message::TaskResumed(_)
             | Message::Megram(_)
             | Message::AuditQuery(_)
             | Message::AuditReport(_) => {}

@@ -55,6 +55,8 @@ pub struct Start {
     pub commands: Vec<Command>,
     /// Commands that were begun, are journaled, and are to be performed again.
     pub again: Vec<Command>,
+    /// Answers that are in no journal yet.
+    pub answers: Vec<(CallId, Answer)>,
 }
 
 /// What is left when a driver has ended.
@@ -144,9 +146,9 @@ enum Recorded {
 
 impl<A: Actor> Driver<A> {
     fn begin(&mut self, start: Start) {
-        if let Some(task) = start.task {
-            self.shell.hub.adopt(&task, start.aborted);
-            self.tasks.insert(task.suffix().to_owned(), task);
+        if let Some(task) = &start.task {
+            self.shell.hub.adopt(task, start.aborted);
+            self.tasks.insert(task.suffix().to_owned(), task.clone());
         }
         for command in start.again {
             self.perform(command, None, Recorded::Before);
@@ -157,8 +159,21 @@ impl<A: Actor> Driver<A> {
         for event in start.events {
             match event {
                 Event::Message { envelope } => self.hear(&envelope),
-                Event::Answer { task_id, call, answer } => self.take_answer(&task_id, call, answer),
+                Event::Answer { task_id, call, answer } => {
+                    // It is in the journal, and was paid for, already.
+                    let event = Event::Answer {
+                        task_id: task_id.clone(),
+                        call,
+                        answer,
+                    };
+                    self.step(Some(&task_id), StepCause::Answer { call }, event);
+                }
                 Event::Wake => {}
+            }
+        }
+        for (call, answer) in start.answers {
+            if let Some(task) = &start.task {
+                self.take_answer(task, call, answer);
             }
         }
     }

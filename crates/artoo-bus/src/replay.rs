@@ -3,10 +3,12 @@
 //! Owns the comparison of what a role wants now with what it wanted then, and what of it was still to come when the
 //! process was killed. Must not perform anything.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use artoo_protocol::journal::{Entry, Record, StepCause};
+use artoo_protocol::message::FailureClass;
+use artoo_protocol::tool::{EffectClass, Invocation, Permit, ToolOutput};
 use artoo_protocol::{Actor, Answer, CallId, Command, Envelope, Event, Message, Role, TaskId, Timestamp, route};
 use thiserror::Error;
 
@@ -44,9 +46,61 @@ pub struct Recovered<A> {
     /// Commands that were begun and not answered. Performing one again is for the caller to decide: reading may be
     /// repeated, what cannot be taken back may not.
     pub unanswered: Vec<Command>,
+    /// Answers that stand for results that nobody knows, see [`Recovered::settle`].
+    pub unknown: Vec<(CallId, Answer)>,
 }
 
+/// The action in a command, if it is one that cannot be taken back.
+fn lasting(command: &Command) -> Option<(CallId, &Invocation, Permit)> {
+    match command {
+        Command::RunTool {
+            call,
+            invocation,
+            permit,
+            ..
+        } if permit.effect > EffectClass::Create => Some((*call, invocation, *permit)),
+        Command::RunTool { .. }
+        | Command::Publish { .. }
+        | Command::CallModel { .. }
+        | Command::Assess { .. }
+        | Command::RunCheck { .. }
+        | Command::Recall { .. }
+        | Command::Cancel { .. }
+        | Command::Keep { .. }
+        | Command::Store { .. } => None,
+    }
+}
+
+/// What the executor hears of an action that was cut off with its process.
+const UNKNOWN: &str =
+    "artoo was stopped while this ran; whether it took effect is not known. Look at the state before doing it again.";
+
 impl<A> Recovered<A> {
+    /// The unanswered actions that cannot be taken back: those above `create`. Nobody knows whether they took effect.
+    pub fn unsettled(&self) -> impl Iterator<Item = (CallId, &Invocation, Permit)> {
+        self.unanswered.iter().filter_map(lasting)
+    }
+
+    /// Leaves undone every action that cannot be taken back, except those in `again`: their answer is that nobody knows.
+    pub fn settle(&mut self, again: &BTreeSet<CallId>) {
+        let left: Vec<CallId> = self
+            .unsettled()
+            .map(|(call, _, _)| call)
+            .filter(|call| !again.contains(call))
+            .collect();
+        self.unanswered
+            .retain(|command| lasting(command).is_none_or(|(call, _, _)| !left.contains(&call)));
+        self.unknown.extend(left.into_iter().map(|call| {
+            let output = ToolOutput {
+                interrupted: true,
+                error: Some(UNKNOWN.to_owned()),
+                failure_class: Some(FailureClass::Environmental),
+                ..ToolOutput::default()
+            };
+            (call, Answer::Ran(output))
+        }));
+    }
+
     /// The role, and what its driver begins with when everything unanswered is performed again.
     pub fn into_start(self) -> (A, Start) {
         let start = Start {
@@ -55,6 +109,7 @@ impl<A> Recovered<A> {
             events: self.events,
             commands: self.commands,
             again: self.unanswered,
+            answers: self.unknown,
         };
         (self.actor, start)
     }
@@ -238,7 +293,15 @@ impl<A: Actor> Replay<A> {
         }
     }
 
-    fn finish(self) -> Recovered<A> {
+    fn finish(mut self) -> Recovered<A> {
+        // What was away is heard first: whatever waits behind it happens at a time that the task's clock must know of.
+        let messages = &self.messages;
+        self.waiting.sort_by_key(|waiting| match waiting {
+            Waiting::Message(seq) => !messages
+                .get(seq)
+                .is_some_and(|envelope| matches!(envelope.payload, Message::TaskResumed(_))),
+            Waiting::Answer(_) => true,
+        });
         let events = self
             .waiting
             .iter()
@@ -259,6 +322,7 @@ impl<A: Actor> Replay<A> {
             events,
             commands: self.produced.into(),
             unanswered: self.running.into_iter().map(|(_, command)| command).collect(),
+            unknown: Vec::new(),
         }
     }
 }

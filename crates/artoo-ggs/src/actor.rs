@@ -116,6 +116,7 @@ impl Controller {
             Message::PartialResult(m) => self.with(now, &m.task_id, |_, state| state.worded(&m)),
             Message::BudgetReached(m) => self.with(now, &m.task_id, |at, state| state.budget(at, &m)),
             Message::TaskAborted(m) => self.with(now, &m.task_id, |at, state| state.abort(at, &m)),
+            Message::TaskResumed(m) => self.with(now, &m.task_id, |_, state| state.run(|task| task.resumed(&m))),
             // Not on any route to R7.
             Message::MemoryQuery(_)
             | Message::MemoryReply(_)

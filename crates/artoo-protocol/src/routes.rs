@@ -6,7 +6,7 @@ use crate::message::MessageKind::{
     self, AuditQuery, AuditReport, BudgetReached, ClarificationAnswer, ClarificationRequest, ConfirmationAnswer,
     ConfirmationRequest, CorrectionSignal, DirectAnswer, DispatchManifest, ExecutionResult, FinalResult, Megram,
     MemoryQuery, MemoryReply, OutcomeSummary, PartialResult, PartialResultRequest, PlanDirective, PlanningFailed,
-    ReplanRequest, SubTask, SubTaskOutcome, TaskAborted, TaskSpec, UserInput,
+    ReplanRequest, SubTask, SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec, UserInput,
 };
 use crate::role::Role::{self, R1, R2, R3, R4a, R4b, R5, R6, R7, Runtime, User};
 
@@ -53,6 +53,7 @@ pub const ROUTES: &[Route] = &[
     row(PartialResult, R2, R7, &[]),
     row(BudgetReached, Runtime, R7, &[]),
     row(TaskAborted, User, R7, &[R1, R2, R3, R4a, R4b]),
+    row(TaskResumed, Runtime, R7, &[R2, R4b]),
     row(FinalResult, R7, User, &[R1, R2, R3, R4a, R4b, R5]),
     row(Megram, R7, R5, &[]),
     row(Megram, User, R5, &[]),

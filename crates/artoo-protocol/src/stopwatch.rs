@@ -46,6 +46,13 @@ impl Stopwatch {
         }
     }
 
+    /// The process was away for so long. While a person is waited for, that time is left out anyway.
+    pub fn away(&mut self, away: Millis) {
+        if !self.is_paused() {
+            self.paused_total = self.paused_total.saturating_add(away);
+        }
+    }
+
     /// Whether a person is being waited for.
     pub const fn is_paused(&self) -> bool {
         self.paused_at.is_some()
@@ -80,5 +87,17 @@ mod tests {
         watch.resume("b", at(90));
         assert_eq!(watch.elapsed(at(50)), Millis(20));
         assert_eq!(watch.reaches(Millis(100)), Some(at(130)));
+    }
+
+    #[test]
+    fn time_away_counts_for_nobody() {
+        let at = Timestamp::from_millis;
+        let mut watch = Stopwatch::start(at(0));
+        watch.away(Millis(1_000));
+        assert_eq!(watch.elapsed(at(1_010)), Millis(10));
+        watch.pause("question", at(1_010));
+        watch.away(Millis(500));
+        watch.resume("question", at(1_600));
+        assert_eq!(watch.elapsed(at(1_605)), Millis(15));
     }
 }

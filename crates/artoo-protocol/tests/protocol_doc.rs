@@ -333,6 +333,11 @@ fn example(kind: MessageKind) -> Message {
             limit: Finite::new(20_000.0).unwrap(),
         }
         .into(),
+        MessageKind::TaskResumed => TaskResumed {
+            task_id: task(),
+            away_ms: Millis::from_seconds(90),
+        }
+        .into(),
         MessageKind::TaskAborted => TaskAborted {
             task_id: task(),
             reason: "Ctrl+C".into(),

@@ -6,9 +6,10 @@
 use artoo_protocol::message::{BudgetKind, BudgetReached, Cause, Consent, TaskAborted};
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall};
 use artoo_protocol::prompt::PromptError;
-use artoo_protocol::{Finite, Millis, Role};
+use artoo_protocol::{Finite, Millis, Role, Timestamp};
 use serde_json::{Value, json};
 
+use crate::laws;
 use crate::machine::Machine;
 use crate::random::Random;
 use crate::scene::{Mind, NEVER, Person, Scene};
@@ -53,16 +54,23 @@ pub fn play(seed: u64) -> Result<Run, PromptError> {
     if random.chance(70) {
         world = world.paced(random.number(), Millis(random.below(3_000)));
     }
-    let tasks: Vec<_> = (0..=random.below(3))
-        .map(|at| begin(&mut world, &mut random, seed, at))
-        .collect();
+    // A process that takes tasks up takes up one, so a run with crashes has one.
+    let crashes = if random.chance(35) { 1 + random.below(3) } else { 0 };
+    let more = if crashes > 0 { 0 } else { random.below(3) };
+    let tasks: Vec<_> = (0..=more).map(|at| begin(&mut world, &mut random, seed, at)).collect();
     let began = world.now();
+    let mut wrongs = Vec::new();
+    for _ in 0..crashes {
+        if let Some(task) = tasks.first() {
+            wrongs.extend(crash(&settings, &mut world, &mut random, task).err());
+        }
+    }
     let rests = world.run(MOST_EVENTS);
-    let mut wrongs = whole::wrongs(&settings, &world)?;
+    wrongs.extend(whole::wrongs(&settings, &world)?);
     if !rests {
         wrongs.push(format!("no rest after {MOST_EVENTS} events"));
     }
-    if world.now().since(began) > PATIENCE {
+    if world.now().since(began) > PATIENCE.saturating_add(Millis(crashes * AWAY)) {
         wrongs.push(format!("no rest before {}", world.now()));
     }
     let ends: Vec<_> = tasks.iter().map(|task| whole::end(&world, task)).collect();
@@ -75,6 +83,33 @@ pub fn play(seed: u64) -> Result<Run, PromptError> {
         world,
         wrongs,
     })
+}
+
+/// Longest time, in milliseconds, between a crash and the next process: three days.
+const AWAY: u64 = 3 * 24 * 3_600_000;
+
+/// The process dies somewhere on its way, sometimes with the power, and another one goes on; sometimes the clock was set back.
+fn crash(
+    settings: &Settings,
+    world: &mut World<Scene>,
+    random: &mut Random,
+    task: &artoo_protocol::TaskId,
+) -> Result<(), String> {
+    let events = usize::try_from(random.below(120)).unwrap_or_default();
+    if world.run(events) || world.journals.records(task).len() < 2 || laws::has_end(world.journals.records(task)) {
+        return Ok(()); // It came to its end before, or had not begun.
+    }
+    if random.chance(30) {
+        world
+            .journals
+            .lose(task, usize::try_from(random.below(20)).unwrap_or_default());
+    }
+    let back_at = if random.chance(10) {
+        Timestamp::from_millis(world.now().as_millis().saturating_sub(3_600_000))
+    } else {
+        world.now().plus(Millis(random.below(AWAY)))
+    };
+    whole::crash_and_resume(settings, world, task, back_at)
 }
 
 fn begin(world: &mut World<Scene>, random: &mut Random, seed: u64, at: u64) -> artoo_protocol::TaskId {

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::{Envelope, FORMAT_VERSION, Message, MessageKind, Role, TaskId, Timestamp};
+use artoo_protocol::tool::EffectClass;
+use artoo_protocol::{Command, Envelope, FORMAT_VERSION, Message, MessageKind, Role, TaskId, Timestamp};
 use serde_json::Value;
 
 /// Where a task stands.
@@ -21,6 +22,13 @@ enum Phase {
 struct Book {
     phase: Phase,
     records: Vec<Record>,
+    /// So many of them are on disk for sure.
+    synced: usize,
+}
+
+/// What the real journal waits for: the intention of an action that cannot be taken back.
+fn is_waited_for(entry: &Entry) -> bool {
+    matches!(entry, Entry::Commanded { command: Command::RunTool { permit, .. }, .. } if permit.effect > EffectClass::Create)
 }
 
 /// The journals of all tasks of a world, by the eight digits that make a run unique.
@@ -88,7 +96,22 @@ impl Journals {
             && book.phase != Phase::Finished
         {
             let n = book.records.len() as u64 + 1;
+            let waited_for = is_waited_for(&entry);
             book.records.push(Record { n, at, entry });
+            if waited_for {
+                book.synced = book.records.len();
+            }
+        }
+    }
+
+    /// The machine lost power: of what was not brought to disk, only the first `kept` records of each task are left.
+    pub fn lose(&mut self, task: &TaskId, kept: usize) {
+        if let Some(book) = self.books.get_mut(task.suffix()) {
+            book.records.truncate(book.synced.saturating_add(kept).max(2));
+            let aborted = |record: &Record| matches!(&record.entry, Entry::Published { envelope } if envelope.payload.kind() == MessageKind::TaskAborted);
+            if !book.records.iter().any(aborted) {
+                book.phase = Phase::Open;
+            }
         }
     }
 
@@ -106,6 +129,7 @@ impl Journals {
                 at,
                 entry: opened,
             }],
+            synced: 0,
         };
         self.books.insert(task.suffix().to_owned(), book);
     }

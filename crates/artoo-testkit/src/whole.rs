@@ -2,16 +2,19 @@
 //!
 //! Owns the composition for tests. The auditor only observes and has no part in a run, so it is left out.
 
-use artoo_bus::{Difference, replay_role};
+use std::collections::BTreeSet;
+
+use artoo_bus::{Difference, recover_role, replay_role};
 use artoo_executor::{Executor, Settings as ExecutorSettings};
 use artoo_ggs::{Controller, Params};
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::{Limits, Planner};
-use artoo_protocol::journal::Record;
+use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::{FinalResult, UserInput};
 use artoo_protocol::prompt::PromptError;
-use artoo_protocol::{Message, Millis, Role, TaskId, Timestamp};
+use artoo_protocol::tool::{EffectClass, Permit};
+use artoo_protocol::{Actor, Command, Message, Millis, Role, TaskId, Timestamp};
 use artoo_validators::{AgentValidator, MetaValidator, agent, meta};
 
 use crate::laws;
@@ -80,6 +83,41 @@ fn controller(settings: &Settings) -> Controller {
     Controller::new(settings.params).with_tools(offered)
 }
 
+/// The process dies, some time passes, and another one takes the task up. Nobody says yes to doing anything again whose
+/// outcome is not known.
+///
+/// # Errors
+/// In words, when an embedded prompt is broken or a role cannot be recovered from the journal.
+pub fn crash_and_resume(
+    settings: &Settings,
+    world: &mut World<Scene>,
+    task: &TaskId,
+    back_at: Timestamp,
+) -> Result<(), String> {
+    world.crash();
+    let records = world.take_up(task, back_at);
+    let broken = |error: PromptError| error.to_string();
+    go_on(world, perceiver().map_err(broken)?, &records)?;
+    go_on(world, planner(settings).map_err(broken)?, &records)?;
+    go_on(world, executor(), &records)?;
+    go_on(world, agent_validator(), &records)?;
+    go_on(world, meta_validator(settings), &records)?;
+    go_on(world, MemoryActor::new(), &records)?;
+    go_on(world, controller(settings), &records)?;
+    world.begin_again();
+    Ok(())
+}
+
+fn go_on<A: Actor>(world: &mut World<Scene>, actor: A, records: &[Record]) -> Result<(), String> {
+    let mut recovered = recover_role(actor, records).map_err(|difference| {
+        let (was, is) = (&difference.recorded, &difference.produced);
+        format!("cannot go on: {difference}; recorded {was:?}; now {is:?}")
+    })?;
+    recovered.settle(&BTreeSet::new());
+    world.resume(recovered);
+    Ok(())
+}
+
 /// Where fresh roles decide otherwise than the records of one task say.
 ///
 /// # Errors
@@ -142,6 +180,20 @@ pub fn wrongs(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, 
                 "task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}"
             ));
         }
+    }
+    let lasts = |permit: &Permit| permit.effect > EffectClass::Create;
+    let made = world
+        .surroundings
+        .machine
+        .made
+        .iter()
+        .filter(|(_, permit)| lasts(permit))
+        .count();
+    let intended = world.journals.all().flat_map(|(_, records)| records).filter(|record| {
+        matches!(&record.entry, Entry::Commanded { command: Command::RunTool { permit, .. }, .. } if lasts(permit))
+    });
+    if made > intended.count() {
+        wrongs.push("an action that cannot be taken back was done twice".to_owned());
     }
     let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));
     if all_ended && world.open_tasks() > 0 {

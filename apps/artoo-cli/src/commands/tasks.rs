@@ -6,16 +6,16 @@ use std::path::Path;
 use artoo_bus::SystemClock;
 use artoo_bus::journal::read::{self, Contents, Found};
 use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
-use artoo_protocol::Message;
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::ports::Clock;
 use artoo_protocol::text::{one_line, printable};
+use artoo_protocol::{Message, Timestamp};
 use serde_json::{Value, json};
 
 use crate::args::TasksCommand;
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
-use crate::{output, progress};
+use crate::{output, progress, resume};
 
 /// Runs one of them.
 ///
@@ -24,8 +24,8 @@ use crate::{output, progress};
 pub fn run(command: &TasksCommand, data: &Path) -> Result<(), Failure> {
     let folder = data.join("tasks");
     match command {
-        TasksCommand::List { json } => list(&folder, *json),
-        TasksCommand::Show { task, json } => show(&pick(&folder, task)?, *json),
+        TasksCommand::List { json } => list(data, *json),
+        TasksCommand::Show { task, json } => show(data, &pick(&folder, task)?, *json),
         TasksCommand::Log { task, json } => log(&pick(&folder, task)?, *json),
         TasksCommand::Rm { task } => remove(data, &pick(&folder, task)?),
     }
@@ -75,16 +75,59 @@ pub fn costs_line(costs: &Costs) -> String {
     )
 }
 
-fn list(folder: &Path, json: bool) -> Result<(), Failure> {
-    let found = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
+/// A task with where it stands.
+struct Listed {
+    summary: TaskSummary,
+    state: State,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Finished,
+    /// A living process works on it.
+    Running,
+    /// No process does.
+    Interrupted,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Listed {
+    /// `held` is since when a living process has had the data folder: what it began or took up, it still works on.
+    fn of(records: &[Record], held: Option<Timestamp>) -> Option<Self> {
+        let summary = TaskSummary::of(records)?;
+        let last = records.last().map(|record| record.at);
+        let state = match summary.status {
+            Status::Finished => State::Finished,
+            Status::Interrupted if held.is_some_and(|since| last >= Some(since)) => State::Running,
+            Status::Interrupted => State::Interrupted,
+        };
+        Some(Self { summary, state })
+    }
+}
+
+fn list(data: &Path, json: bool) -> Result<(), Failure> {
+    let found = read::list(&data.join("tasks")).map_err(|e| Failure::failed(e.to_string()))?;
+    let held = resume::held_since(data);
     let mut summaries = Vec::new();
     for journal in found {
         match read::read_file(&journal.path) {
-            Ok(contents) => summaries.extend(TaskSummary::of(&contents.records)),
+            Ok(contents) => summaries.extend(Listed::of(&contents.records, held)),
             Err(error) => output::note(&format!("{}: {error}", journal.path.display())),
         }
     }
-    summaries.sort_by(|a, b| b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id)));
+    summaries.sort_by(|Listed { summary: a, .. }, Listed { summary: b, .. }| {
+        b.started_at.cmp(&a.started_at).then_with(|| a.task_id.cmp(&b.task_id))
+    });
     if json {
         output::pretty_json(&summaries.iter().map(to_json).collect::<Vec<_>>());
         return Ok(());
@@ -92,13 +135,14 @@ fn list(folder: &Path, json: bool) -> Result<(), Failure> {
     if summaries.is_empty() {
         output::note("no task has run yet");
     }
-    for summary in summaries {
+    for listed in &summaries {
+        let summary = &listed.summary;
         let tokens = summary.costs.usage.input_tokens + summary.costs.usage.output_tokens;
         output::result(&printable(&format!(
             "{}  {:<40} {:<28} {:>8}  {:>3} calls  {:>7} tokens",
             summary.started_at,
             summary.task_id.as_str(),
-            ending(&summary),
+            ending(listed),
             summary.costs.total.to_string(),
             summary.costs.calls.len(),
             tokens
@@ -107,10 +151,11 @@ fn list(folder: &Path, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ending(summary: &TaskSummary) -> String {
-    match (summary.status, summary.directive, summary.cause) {
-        (Status::Interrupted, _, _) => "interrupted".to_owned(),
-        (Status::Finished, directive, cause) => format!("{} ({})", word(&json!(directive)), word(&json!(cause))),
+fn ending(listed: &Listed) -> String {
+    let summary = &listed.summary;
+    match listed.state {
+        State::Running | State::Interrupted => listed.state.name().to_owned(),
+        State::Finished => format!("{} ({})", word(&json!(summary.directive)), word(&json!(summary.cause))),
     }
 }
 
@@ -118,7 +163,8 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap_or("?").to_owned()
 }
 
-fn to_json(summary: &TaskSummary) -> Value {
+fn to_json(listed: &Listed) -> Value {
+    let summary = &listed.summary;
     let costs = &summary.costs;
     let calls: Vec<Value> = costs
         .calls
@@ -131,7 +177,7 @@ fn to_json(summary: &TaskSummary) -> Value {
         .collect();
     json!({
         "task_id": summary.task_id, "input": summary.input, "intent": summary.intent,
-        "status": match summary.status { Status::Finished => "finished", Status::Interrupted => "interrupted" },
+        "status": listed.state.name(),
         "directive": summary.directive, "cause": summary.cause, "summary": summary.summary, "replans": summary.replans,
         "started_at": summary.started_at, "ended_at": summary.ended_at,
         "costs": {"model_calls": costs.calls.len(), "sequential_calls": costs.sequential_calls, "input_tokens": costs.usage.input_tokens,
@@ -141,7 +187,7 @@ fn to_json(summary: &TaskSummary) -> Value {
 }
 
 /// The one task whose id is, begins with or ends with the text.
-pub(super) fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
+pub fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
     let exact = all.iter().find(|found| found.task_id.as_str() == text);
     let mut fitting = all
@@ -161,16 +207,17 @@ pub(super) fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
 }
 
 /// A journal read whole.
-pub(super) fn contents(found: &Found) -> Result<Contents, Failure> {
+pub fn contents(found: &Found) -> Result<Contents, Failure> {
     read::read_file(&found.path).map_err(|e| Failure::failed(format!("{}: {e}", found.path.display())))
 }
 
-fn show(found: &Found, json: bool) -> Result<(), Failure> {
+fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
     let contents = contents(found)?;
-    let summary = TaskSummary::of(&contents.records)
+    let listed = Listed::of(&contents.records, resume::held_since(data))
         .ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
+    let summary = &listed.summary;
     if json {
-        let mut value = to_json(&summary);
+        let mut value = to_json(&listed);
         let messages: Vec<_> = envelopes(&contents.records).map(|e| json!(e)).collect();
         if let Some(object) = value.as_object_mut() {
             object.insert("messages".into(), Value::Array(messages));
@@ -178,7 +225,7 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
         output::pretty_json(&value);
         return Ok(());
     }
-    let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&summary), summary.input);
+    let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&listed), summary.input);
     for envelope in envelopes(&contents.records) {
         if let Some(line) = progress::line(envelope) {
             let _ = writeln!(page, "  {line}");
@@ -217,7 +264,7 @@ fn show(found: &Found, json: bool) -> Result<(), Failure> {
 }
 
 /// The messages of a journal.
-pub(super) fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
+pub fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::Envelope> {
     records.iter().filter_map(|record| match &record.entry {
         Entry::Published { envelope } => Some(envelope),
         Entry::Opened { .. }

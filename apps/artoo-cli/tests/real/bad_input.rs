@@ -128,7 +128,7 @@ fn a_second_process_is_told_who_holds_the_data_folder_and_readers_still_look() {
         sandbox.run(command).ended(0);
     }
     let list = sandbox.run(&["tasks", "list", "--json"]).json();
-    assert_eq!(list[0]["status"], "interrupted");
+    assert_eq!(list[0]["status"], "running");
     first.signal(rustix::process::Signal::TERM);
     first.wait().ended(130);
     sandbox.run(&["count the files in src"]).ended(0);

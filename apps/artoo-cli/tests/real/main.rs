@@ -14,6 +14,7 @@
 mod bad_input;
 mod consent;
 mod conversation;
+mod crash;
 mod lab;
 mod memory;
 mod models;

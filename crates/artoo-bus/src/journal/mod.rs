@@ -8,6 +8,7 @@ pub mod redact;
 pub mod summary;
 
 mod file;
+mod resumed;
 mod sync;
 mod writer;
 

@@ -225,3 +225,27 @@ pub fn last_seq(records: &[Record]) -> u64 {
     });
     seqs.max().unwrap_or(0)
 }
+
+/// Questions that were put to the person and not answered, in their order.
+pub fn open_questions(records: &[Record]) -> Vec<Message> {
+    let mut open: Vec<Message> = Vec::new();
+    for record in records {
+        let Entry::Published { envelope } = &record.entry else {
+            continue;
+        };
+        match &envelope.payload {
+            Message::ConfirmationRequest(_) | Message::ClarificationRequest(_) => open.push(envelope.payload.clone()),
+            Message::ConfirmationAnswer(answer) => {
+                let asked =
+                    |m: &Message| matches!(m, Message::ConfirmationRequest(r) if r.request_id == answer.request_id);
+                open.retain(|message| !asked(message));
+            }
+            Message::ClarificationAnswer(answer) => {
+                let asked = |m: &Message| matches!(m, Message::ClarificationRequest(r) if r.round == answer.round);
+                open.retain(|message| !asked(message));
+            }
+            _ => {}
+        }
+    }
+    open
+}

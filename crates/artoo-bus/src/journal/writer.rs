@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::{Envelope, FORMAT_VERSION, MessageKind, TaskId};
+use artoo_protocol::{Answer, Envelope, FORMAT_VERSION, MessageKind, TaskId};
 
 use super::file::{Out, TaskFile};
+use super::resumed::resumed;
 use super::sync::{Syncer, Target};
 use super::{JournalError, JournalOptions, LINE_MAX, read};
 use crate::locked;
@@ -77,19 +78,31 @@ impl Journal {
         Self { shared }
     }
 
-    /// Opens the journal of an interrupted task again, cuts off a torn last line, and goes on behind the last record.
+    /// Opens the journal of an interrupted task again, cuts off a torn last line, and writes down that the task goes on and
+    /// how long it lay still. Gives all records, that one included.
     ///
     /// # Errors
     /// [`JournalError`] when there is none, when it has a defect before its end, or when it cannot be opened.
-    pub fn resume(&self, task: &TaskId) -> Result<(), JournalError> {
+    pub fn resume(&self, task: &TaskId) -> Result<Vec<Record>, JournalError> {
         let Place::Folder(folder) = &self.shared.place else {
             return Err(JournalError::NotOpen(task.clone()));
         };
         let found = read::find(folder, task)?.ok_or_else(|| JournalError::NotOpen(task.clone()))?;
         let contents = read::read_file(&found.path)?;
-        let file = TaskFile::reopen(&found, &contents)?;
-        locked(&self.shared.state).open.insert(task.suffix().to_owned(), file);
-        Ok(())
+        let mut file = TaskFile::reopen(&found, &contents)?;
+        let mut records = contents.records;
+        let failed = |message| JournalError::Failed {
+            task_id: task.clone(),
+            message,
+        };
+        let id = read::task_id(&records).unwrap_or(task).clone();
+        let envelope = resumed(&records, &id, self.shared.options.clock.now());
+        records.push(self.write(&mut file, Entry::Published { envelope }).map_err(failed)?);
+        let mut state = locked(&self.shared.state);
+        state.open.insert(task.suffix().to_owned(), file);
+        // The process may have ended between R1's word and the new name of the file.
+        self.name(&mut state, &id).map_err(failed)?;
+        Ok(records)
     }
 
     /// Writes a message down, and opens, names or closes its task's journal where the message calls for it. Tells the
@@ -135,9 +148,19 @@ impl Journal {
         if !state.open.contains_key(task.suffix()) {
             return None;
         }
-        self.append(&mut state, task, entry)
-            .err()
-            .map(|message| state.fail(task, message))
+        // What a tool did is brought to disk soon: with the intention there and the result not, a resumed task has to ask.
+        let did = matches!(
+            &entry,
+            Entry::Answered {
+                answer: Answer::Ran(_),
+                ..
+            }
+        );
+        let appended = self.append(&mut state, task, entry);
+        if did {
+            self.sync_soon(&state, task);
+        }
+        appended.err().map(|message| state.fail(task, message))
     }
 
     /// Returns when everything written so far for the task is on disk.
@@ -248,12 +271,12 @@ impl Journal {
 
     fn append(&self, state: &mut State, task: &TaskId, entry: Entry) -> Result<(), String> {
         match state.open.get_mut(task.suffix()) {
-            Some(file) => self.write(file, entry),
+            Some(file) => self.write(file, entry).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<(), String> {
+    fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<Record, String> {
         let options = &self.shared.options;
         let record = Record {
             n: file.records + 1,
@@ -267,7 +290,7 @@ impl Journal {
         }
         file.append(line.as_bytes()).map_err(|e| e.to_string())?;
         file.records += 1;
-        Ok(())
+        Ok(record)
     }
 
     /// R1 has committed: the file gets the name of the run. A file of that name that is there already is left alone.

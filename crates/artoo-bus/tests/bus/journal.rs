@@ -215,10 +215,11 @@ async fn an_interrupted_journal_goes_on_behind_its_last_whole_line() {
     std::fs::write(&path, &text).unwrap();
 
     let journal = open(folder.path(), &[]);
-    journal.resume(&provisional()).unwrap();
+    let records = journal.resume(&provisional()).unwrap();
+    assert_eq!(records.len(), 4);
     let options = artoo_bus::HubOptions {
         journal: Some(journal.clone()),
-        first_seq: 3,
+        first_seq: 4,
         ..artoo_bus::HubOptions::default()
     };
     let hub = Hub::new(clock(), options);
@@ -231,11 +232,30 @@ async fn an_interrupted_journal_goes_on_behind_its_last_whole_line() {
         "opened input_0000000a",
         "published UserInput",
         "published TaskSpec",
+        "published TaskResumed",
         "published SubTask",
         "published FinalResult",
         "closed: the task has ended",
     ];
     assert_eq!(shape(&contents.records), expect);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_was_not_yet_renamed_gets_its_name_when_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = stage(Some(open(folder.path(), &[])), 100);
+    tell(&first.hub, Role::User, user_input("x"));
+    tell(&first.hub, Role::R1, task_spec());
+    drop(first);
+    let (old, new) = ("input_0000000a.jsonl", "count_files_0000000a.jsonl");
+    std::fs::rename(folder.path().join(new), folder.path().join(old)).unwrap();
+    let journal = open(folder.path(), &[]);
+    let records = journal.resume(&provisional()).unwrap();
+    assert!(folder.path().join(new).exists() && !folder.path().join(old).exists());
+    let Some(Entry::Published { envelope }) = records.last().map(|record| &record.entry) else {
+        panic!("the last record says that the task goes on")
+    };
+    assert_eq!(envelope.task_id.as_ref(), Some(&named()));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use artoo_protocol::journal::Record;
 use artoo_protocol::{Answer, CallId, Event, Message, Millis, Role};
 
 use crate::toys::{
-    R2, Toy, ToyModel, Turn, aborted, ask, ask_with, clock, memory_journal, named, runtime, say, stage, subtask,
-    task_spec, tell,
+    R2, Toy, ToyModel, Turn, aborted, ask, ask_with, clock, is_message, memory_journal, named, runtime, say, stage,
+    subtask, task_spec, tell,
 };
 
 /// Asks, and dispatches a step for every answer until three are out; its word for the second question can be changed.
@@ -87,7 +87,6 @@ async fn what_was_not_carried_out_after_an_abort_is_no_difference() {
 async fn every_prefix_of_a_journal_can_be_gone_on_from() {
     let whole = journal_of(Vec::new(), Millis(10), false).await;
     for length in 2..whole.len() {
-        let (actor, start) = recover_role(planner("why"), &whole[..length]).unwrap().into_start();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(format!("{}.jsonl", named()));
         let lines = whole[..length]
@@ -95,10 +94,13 @@ async fn every_prefix_of_a_journal_can_be_gone_on_from() {
             .map(|record| serde_json::to_string(record).unwrap() + "\n");
         std::fs::write(&path, lines.collect::<String>()).unwrap();
         let journal = Journal::in_folder(folder.path(), JournalOptions::new(clock())).unwrap();
-        journal.resume(&named()).unwrap();
+        let records = journal.resume(&named()).unwrap();
+        let (actor, start) = recover_role(planner("why"), &records).unwrap().into_start();
+        let first = start.events.first();
+        assert!(first.is_some_and(|event| is_message(event, |m| matches!(m, Message::TaskResumed(_)))));
         let options = HubOptions {
             journal: Some(journal),
-            first_seq: read::last_seq(&whole[..length]) + 1,
+            first_seq: read::last_seq(&records) + 1,
             ..HubOptions::default()
         };
         let hub = Hub::new(clock(), options);

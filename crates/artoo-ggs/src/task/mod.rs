@@ -9,7 +9,7 @@ mod gap;
 use artoo_protocol::message::{
     BudgetKind, BudgetReached, Cause, ClarificationAnswer, ClarificationRequest, ConfirmationAnswer,
     ConfirmationRequest, CriterionVerdict, DispatchManifest, Loss, PartialResult, PreviousDirective, SubTaskOutcome,
-    TaskAborted, TaskSpec, UserInput,
+    TaskAborted, TaskResumed, TaskSpec, UserInput,
 };
 use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::text::first_n;
@@ -215,6 +215,12 @@ impl Running {
     /// The person has answered.
     pub fn clarified(mut self: Box<Self>, at: Frame<'_>, message: &ClarificationAnswer) -> Next {
         self.watch.resume(&clarification(message.round), at.now);
+        self.go_on(Vec::new())
+    }
+
+    /// Another process has taken the task up; the time in between is not the task's.
+    pub fn resumed(mut self: Box<Self>, message: &TaskResumed) -> Next {
+        self.watch.away(message.away_ms);
         self.go_on(Vec::new())
     }
 

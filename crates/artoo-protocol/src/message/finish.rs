@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::plan::{Loss, PreviousDirective};
 use crate::ids::{Slug, TaskId};
-use crate::units::Finite;
+use crate::units::{Finite, Millis};
 
 /// The three endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,6 +104,15 @@ pub struct TaskAborted {
     pub task_id: TaskId,
     /// How it was stopped, in words.
     pub reason: String,
+}
+
+/// A task that was interrupted goes on in another process; the time in between is nobody's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResumed {
+    /// The task.
+    pub task_id: TaskId,
+    /// Time between the last record of its journal and now.
+    pub away_ms: Millis,
 }
 
 /// Which hard budget.

@@ -15,7 +15,7 @@ pub use audit::{AuditQuery, AuditReport, GapTrend, ToolHealth, Trend};
 pub use execute::{
     ConfirmationAnswer, ConfirmationRequest, Consent, CorrectionSignal, ExecutionResult, ExecutionStatus, ToolCall,
 };
-pub use finish::{BudgetKind, BudgetReached, Cause, Ending, FinalResult, TaskAborted};
+pub use finish::{BudgetKind, BudgetReached, Cause, Ending, FinalResult, TaskAborted, TaskResumed};
 pub use memory::{
     Lesson, Level, MacroState, Megram, MemoryAction, MemoryQuery, MemoryReply, Potentials, SopRecord, TaggedPotentials,
     intent_space,
@@ -117,6 +117,8 @@ messages! {
     BudgetReached,
     /// The person stopped the task.
     TaskAborted,
+    /// An interrupted task goes on.
+    TaskResumed,
     /// The end of a task.
     FinalResult,
     /// One memory to be written.

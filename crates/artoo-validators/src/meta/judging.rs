@@ -89,6 +89,11 @@ impl TaskState {
         }
     }
 
+    /// Another process has taken the task up.
+    pub(super) fn away(&mut self, away: artoo_protocol::Millis) {
+        self.watch.away(away);
+    }
+
     pub(super) fn concluded(&mut self, outcome: SubTaskOutcome, context: &Context<'_>) -> Vec<Effect> {
         let touched = outcome.tool_calls.iter().flat_map(|call| &call.touched);
         for path in touched.chain(&outcome.made) {

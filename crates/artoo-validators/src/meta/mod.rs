@@ -130,6 +130,12 @@ impl MetaValidator {
                 }
                 None
             }
+            Message::TaskResumed(resumed) => {
+                if let Some(task) = self.tasks.get_mut(&resumed.task_id) {
+                    task.away(resumed.away_ms);
+                }
+                None
+            }
             Message::FinalResult(end) => {
                 self.tasks.close(&end.task_id);
                 None
