@@ -404,6 +404,118 @@ fn a_task_in_chinese_is_carried_out_and_answered_in_chinese() {
     assert_eq!(messages.only("TaskSpec")["slug"], "best_sales_month");
 }
 
+/// A request that was planned by hand, only from what the prompts hold, and what comes of it.
+struct Planned {
+    name: &'static str,
+    text: &'static str,
+    code: i32,
+    /// What the person reads of it.
+    shows: &'static str,
+    subtasks: usize,
+}
+
+const fn planned(name: &'static str, text: &'static str, code: i32, shows: &'static str, subtasks: usize) -> Planned {
+    Planned {
+        name,
+        text,
+        code,
+        shows,
+        subtasks,
+    }
+}
+
+#[rustfmt::skip] // a table
+const PLANNED: &[Planned] = &[
+    planned("hand_count", "How many orders are in orders.csv?", 0, "8\n", 1),
+    planned("hand_german", "Welche Bestellung in orders.csv ist die teuerste?", 0, "Bestellung 1006 von Chen Yu", 1),
+    planned("hand_french", "Combien de lettres y a-t-il dans letters/, et combien de mots en tout ?", 0, "3 lettres, 159 mots", 1),
+    planned("hand_spanish", "¿En qué meses de 2025 se vendieron más de 110 unidades? Está en sales/2025.csv", 0, "noviembre y diciembre", 1),
+    planned("hand_arabic", "اكتب قائمة بأسماء العملاء الموجودين في orders.csv في ملف customers.txt، كل اسم مرة واحدة", 0, "Haddad, Samir\n", 1),
+    planned("hand_russian", "Посчитай слова в letters/tomas.txt", 0, "46\n", 1),
+    planned("hand_poem", "Write me a four-line poem about a harbour at night", 0, "Across the pages of the night.\n", 1),
+    planned("hand_greeting", "Hello! What can you do?", 0, "I ask about first.", 0),
+    planned("hand_program", "Is the program frobnicate installed on this machine?", 0, "No: there is no program", 1),
+    planned("hand_where", "Which folder am I in, and how many entries does it have?", 0, "which has 4 entries", 1),
+    planned("hand_digest", "Give me the SHA-256 of sales/2025.csv", 0, "594c115fb76c44e8a56c35fc6c8da49db132d2d63016d3e49dae3825abb14a62\n", 1),
+    planned("hand_search", "Which letters mention the ship's log, and in which lines?", 0, "letters/museum.txt, line 5", 1),
+    planned("hand_question", "Did Tomas agree, and under which condition?", 0, "nobody turns the pages", 1),
+    planned("hand_json", "Convert sales/2026.csv to JSON in sales_2026.json: a list of objects, numbers as numbers", 0, "sales_2026.json: 12 months", 1),
+    planned("hand_two_steps", "Find the month with the lowest revenue in sales/2026.csv, then write one sentence about it to low.md", 0, "revenue of 2078", 2),
+    planned("hand_deadline", "By 6 pm on 1 January 2030, write the date when the museum's driver comes to pickup.txt as YYYY-MM-DD", 0, "2026-05-26", 1),
+    planned("hand_repeat", "Which customers in orders.csv ordered more than once?", 0, "Ngozi Okafor: 2\n", 1),
+    planned("hand_delete", "Delete letters/anna.txt", 4, "law 1", 1),
+    planned("hand_contradiction", "Put the number of orders in orders.csv into count.txt, but do not create or change any file", 1, "the request forbids creating one", 1),
+    planned("hand_impossible", "Read me the e-mail that Anna will send tomorrow", 1, "does not exist yet", 1),
+];
+
+#[test]
+fn requests_of_every_kind_are_planned_from_the_prompts_alone() {
+    for Planned {
+        name,
+        text,
+        code,
+        shows,
+        subtasks,
+    } in PLANNED
+    {
+        let (_, seen) = seen(name, text);
+        assert_eq!(seen.code, Some(*code), "{name}: {}", seen.err);
+        let shown = if *code == 0 { &seen.out } else { &seen.err };
+        assert!(shown.contains(shows), "{name}: {shown}");
+        let messages = Messages::of(name, text);
+        assert_eq!(messages.all("SubTask").len(), *subtasks, "{name}: as few as can be");
+        assert!(messages.all("PlanDirective").is_empty(), "{name}: the first plan did");
+    }
+}
+
+#[test]
+fn a_task_of_one_subtask_and_one_call_sends_few_characters() {
+    let text = std::fs::read_to_string(cassette("hand_count")).unwrap();
+    let mut sent = 0;
+    for line in text.lines().skip(1) {
+        let exchange: Value = serde_json::from_str(line).unwrap();
+        for message in exchange["request"]["messages"].as_array().unwrap() {
+            sent += message["content"].as_str().unwrap_or_default().chars().count();
+            for call in message["tool_calls"].as_array().into_iter().flatten() {
+                sent += call.to_string().chars().count();
+            }
+        }
+    }
+    assert!(sent < 12_000, "{sent} characters, tool schemas left out");
+}
+
+#[test]
+fn a_deadline_in_words_travels_to_the_subtask() {
+    let planned = PLANNED.iter().find(|planned| planned.name == "hand_deadline").unwrap();
+    let messages = Messages::of(planned.name, planned.text);
+    for message in [&messages.only("TaskSpec")["constraints"], messages.only("SubTask")] {
+        assert_eq!(message["deadline"], "2030-01-01T18:00:00.000Z");
+    }
+}
+
+#[test]
+fn a_folder_that_the_person_names_for_the_result_is_the_scope() {
+    let text = "Make notes/dates.md in the folder notes/ here with the date of each letter in letters/";
+    let stage = Stage::set();
+    let output = stage.replaying("hand_scope", &["run", text]).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stage.used_all_of("hand_scope");
+    let made = std::fs::read_to_string(stage.world().join("notes/dates.md")).unwrap();
+    assert_eq!(
+        made,
+        "anna.txt: 3 March 2026\nmuseum.txt: 24 March 2026\ntomas.txt: 11 March 2026\n"
+    );
+    assert_eq!(
+        Messages::of("hand_scope", text).only("SubTask")["scope"],
+        serde_json::json!(["notes/"])
+    );
+}
+
 #[test]
 fn no_cassette_holds_a_secret_or_a_path_of_its_machine() {
     for path in all("cassettes") {
@@ -413,7 +525,7 @@ fn no_cassette_holds_a_secret_or_a_path_of_its_machine() {
             assert!(!text.contains(own), "{} holds {own}", path.display());
         }
         assert!(
-            text.contains("<cwd>"),
+            text.contains("<cwd>") || !text.contains("\"kind\":\"tools\""),
             "{} was recorded without its places",
             path.display()
         );

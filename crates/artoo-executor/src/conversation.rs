@@ -113,7 +113,8 @@ pub fn result_text(output: &ToolOutput, limit: usize) -> String {
         text.push_str(&section("error", error));
     }
     if let Some(exit) = output.exit {
-        let _ = writeln!(text, "exit status {exit}, {} lines", output.lines);
+        let unit = if output.lines == 1 { "line" } else { "lines" };
+        let _ = writeln!(text, "exit status {exit}, {} {unit}", output.lines);
     }
     if output.interrupted {
         text.push_str("It was interrupted: what follows is not complete.\n");

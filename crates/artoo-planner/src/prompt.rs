@@ -14,14 +14,17 @@ use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::carry::Kept;
 use crate::dispatch::output_text;
 
 /// Characters of the request and of the intent.
 pub const REQUEST_CHARS: usize = 20_000;
-/// Characters of a tool's description; the whole of it goes to R3.
-const TOOL_CHARS: usize = 240;
+/// Characters of a tool's description, of which a plan needs the first sentence; the whole of it goes to R3.
+const TOOL_CHARS: usize = 160;
+/// Characters of a call in an outcome.
+const CALL_CHARS: usize = 480;
 /// Outcomes shown, and characters of one output, of a reason, and of all of them.
 const OUTCOMES: usize = 40;
 const OUTPUT_CHARS: usize = 1_500;
@@ -169,8 +172,14 @@ fn tools(specs: &[ToolSpec]) -> String {
     }
     let lines = specs
         .iter()
-        .map(|spec| format!("{} — {}", spec.name, one_line(&spec.description, TOOL_CHARS)));
+        .map(|spec| format!("{} — {}", spec.name, first_sentence(&spec.description)));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn first_sentence(description: &str) -> String {
+    let line = one_line(description, 4 * TOOL_CHARS);
+    let sentence = line.unicode_sentences().next().unwrap_or_default().trim_end();
+    one_line(sentence, TOOL_CHARS)
 }
 
 fn must_not(blocked: &MustNot) -> String {
@@ -328,7 +337,7 @@ fn outcome_text(outcome: &SubTaskOutcome, status: &str) -> String {
             .as_deref()
             .map_or_else(String::new, |error| format!(" error: {error}"));
         let line = format!("{} {}{how}{error}", call.tool, one_line(&call.target(), 160));
-        let _ = writeln!(text, "   call: {}", one_line(&line, 2 * TOOL_CHARS));
+        let _ = writeln!(text, "   call: {}", one_line(&line, CALL_CHARS));
     }
     let output = head_tail(&output_text(&outcome.output), OUTPUT_CHARS);
     let _ = writeln!(text, "   output: {}", output.replace('\n', "\n   "));

@@ -453,6 +453,25 @@ fn prompts_show_what_is_needed() {
 }
 
 #[test]
+fn each_directive_asks_for_its_own_kind_of_change() {
+    let mut texts = Vec::new();
+    for (name, urgency, class) in [
+        ("refine", "lower", "environmental"),
+        ("change_path", "neutral", "mixed"),
+        ("change_approach", "higher", "logical"),
+        ("break_symmetry", "neutral", "logical"),
+    ] {
+        let (_, _, shown, _) = second_round(1, |next, _| {
+            next.directive = serde_json::from_value(json!(name)).unwrap();
+            next.urgency = serde_json::from_value(json!(urgency)).unwrap();
+            next.failure_class = serde_json::from_value(json!(class)).unwrap();
+        });
+        texts.push(artoo_protocol::prompt::read_section(&shown, "directive").unwrap());
+    }
+    insta::assert_snapshot!("directives", texts.join("\n---\n"));
+}
+
+#[test]
 fn the_fixed_part_is_small_and_the_same_for_every_call() {
     let prompts = Prompts::default();
     assert!(prompts.plan.chars().count() + prompts.partial_result.chars().count() <= 3_500);

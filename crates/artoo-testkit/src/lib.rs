@@ -8,6 +8,7 @@ pub mod chaos;
 pub mod journal;
 pub mod laws;
 pub mod machine;
+pub mod prompts;
 pub mod random;
 pub mod scene;
 pub mod scripted;

@@ -22,21 +22,86 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[test]
-fn a_question_is_asked_and_a_short_reaction_is_about_the_last_turn() {
-    let sandbox = Sandbox::new();
+/// A conversation on a copy of the world, answered by a cassette.
+fn conversation(sandbox: &Sandbox, name: &str) -> Option<Pty> {
     let world = sandbox.project().join("world");
     copy(&fixtures().join("world"), &world);
-    let cassette = fixtures().join("cassettes/conversation.jsonl");
     let mut command = sandbox.artoo(&[]);
     command
         .arg("--replay")
-        .arg(&cassette)
+        .arg(fixtures().join(format!("cassettes/{name}.jsonl")))
         .arg("--cwd")
         .arg(&world)
         .arg("--workspace")
         .arg(sandbox.workspace());
-    let Some(mut pty) = Pty::start(&command) else {
+    Pty::start(&command)
+}
+
+/// The turns that the session file keeps.
+fn kept(sandbox: &Sandbox) -> Vec<String> {
+    let file = sandbox.data().join("sessions/last.json");
+    let session: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let turns = session["turns"].as_array().unwrap().iter();
+    turns.map(|turn| turn["input"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn follow_ups_are_about_the_turns_before_and_a_change_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = conversation(&sandbox, "hand_follow_ups") else {
+        return;
+    };
+    pty.expect("artoo> ");
+    pty.send("what was the total revenue in sales/2026.csv?\r");
+    pty.expect("35736");
+    pty.expect("artoo> ");
+    pty.send("and 2025?\r");
+    pty.expect("33000");
+    pty.expect("artoo> ");
+    pty.send("write both to totals.txt\r");
+    pty.expect("2026: 35736");
+    pty.expect("artoo> ");
+    pty.send("make it nicer\r");
+    pty.expect("+Revenue by year");
+    pty.expect("[N]o: ");
+    pty.send("y\r");
+    pty.expect("2026   35 736");
+    pty.expect("artoo> ");
+    pty.send("/quit\r");
+    assert_eq!(pty.wait(), Some(0));
+    let totals = std::fs::read_to_string(sandbox.workspace().join("totals.txt")).unwrap();
+    assert_eq!(totals, "Revenue by year\n\n2025   33 000\n2026   35 736\n");
+    assert_eq!(kept(&sandbox).len(), 4);
+}
+
+#[test]
+fn what_is_vague_is_asked_and_an_empty_answer_means_the_likeliest() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = conversation(&sandbox, "hand_vague") else {
+        return;
+    };
+    pty.expect("artoo> ");
+    pty.send("sort the list\r");
+    pty.expect("Which list do you mean, and by what should it be sorted?");
+    pty.expect("\n> ");
+    pty.send("orders.csv, by customer\r");
+    pty.expect("(names in quotes come first)");
+    pty.expect("artoo> ");
+    pty.send("how old is the letter?\r");
+    pty.expect("Which letter do you mean?");
+    pty.expect("\n> ");
+    pty.send("\r");
+    pty.expect("letters/tomas.txt: 11 March 2026");
+    pty.expect("artoo> ");
+    pty.send("/quit\r");
+    assert_eq!(pty.wait(), Some(0));
+    assert_eq!(kept(&sandbox), ["sort the list", "how old is the letter?"]);
+}
+
+#[test]
+fn a_question_is_asked_and_a_short_reaction_is_about_the_last_turn() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = conversation(&sandbox, "conversation") else {
         return;
     };
     pty.expect("artoo> ");

@@ -35,6 +35,8 @@ static VOLATILE: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
             r"\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})",
             "<time>",
         ),
+        // The day of an experience, as the planner is told it.
+        (r"\(\d{4}-\d{2}-\d{2}\): ", "(<day>): "),
         // The eight hex digits that make a task id unique.
         (r"\b([a-z][a-z0-9_]*)_[0-9a-f]{8}\b", "${1}_<run>"),
     ]

@@ -286,7 +286,7 @@ mod tests {
         );
         let text = |text: &str| ModelContent::Text { text: text.into() };
         assert_eq!(
-            after(sentence, "exit status 0, 1 lines\n<output>\n   42\n</output>\n"),
+            after(sentence, "exit status 0, 1 line\n<output>\n   42\n</output>\n"),
             text("42")
         );
         assert_eq!(after(sentence, "42"), text("42"));
@@ -323,14 +323,14 @@ mod tests {
         assert_eq!(report["reason"], "ls: cannot access 'x': No such file or directory");
         let report = reported(
             sentence,
-            "exit status 0, 1 lines\nIt was interrupted: what follows is not complete.\n<output>\n3\n</output>\n",
+            "exit status 0, 1 line\nIt was interrupted: what follows is not complete.\n<output>\n3\n</output>\n",
         );
         assert_eq!(report["status"], "failed");
     }
 
     #[test]
     fn a_part_that_could_not_be_looked_at_is_mentioned() {
-        let result = "exit status 0, 1 lines\n<output>\n7\n[stderr]\nfind: './p': Permission denied\nfind: './q': Permission denied\n</output>\n";
+        let result = "exit status 0, 1 line\n<output>\n7\n[stderr]\nfind: './p': Permission denied\nfind: './q': Permission denied\n</output>\n";
         let report = reported("count the files in .", result);
         assert_eq!(report["status"], "uncertain");
         assert_eq!(
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_looked_at_at_all_is_no_zero_and_a_refusal_no_result() {
-        let result = "exit status 0, 1 lines\n<output>\n0\n[stderr]\nfind: ‘locked’: Permission denied\n</output>\n";
+        let result = "exit status 0, 1 line\n<output>\n0\n[stderr]\nfind: ‘locked’: Permission denied\n</output>\n";
         let report = reported("count the files in locked", result);
         assert_eq!(report["status"], "failed", "{report}");
         let report = reported("count the files in src", "not run: refused by the user (law 1)");

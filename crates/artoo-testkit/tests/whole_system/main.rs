@@ -17,6 +17,7 @@ mod endings;
 mod memory;
 mod people;
 mod plans;
+mod prompts;
 mod scale;
 mod simulation;
 mod support;
