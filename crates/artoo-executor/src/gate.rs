@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use artoo_protocol::message::MustNot;
+use artoo_protocol::message::{Caution, MustNot};
 use artoo_protocol::tool::{Assessment, EffectClass, Permit, Reach};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -183,6 +183,45 @@ pub fn decide(
     Decision::Ask
 }
 
+/// Takes back the freedom of an action that memory saw both work and fail, where it falls on what is the person's own: it is
+/// asked for, unless the person said yes or no to it already. What stays in the workspace, or on files that the task made
+/// itself, is confined anyway.
+pub fn with_care(
+    decision: Decision,
+    tool: &str,
+    assessment: &Assessment,
+    caution: Option<&Caution>,
+    grants: &[Grant],
+    answers: &Answers,
+) -> Decision {
+    let careful = matches!(assessment.reach, Reach::Scope) && caution.is_some_and(|c| is_meant(tool, assessment, c));
+    match decision {
+        Decision::Run(permit) if careful && !permit.confirmed => {
+            let key = key(tool, assessment);
+            if answers.never.contains(&key) {
+                Decision::Refuse(REFUSED.to_owned())
+            } else if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
+                Decision::Run(Permit {
+                    confirmed: true,
+                    ..permit
+                })
+            } else {
+                Decision::Ask
+            }
+        }
+        unchanged @ (Decision::Run(_) | Decision::Ask | Decision::Refuse(_)) => unchanged,
+    }
+}
+
+fn is_meant(tool: &str, assessment: &Assessment, caution: &Caution) -> bool {
+    let by_tool = caution.tools.iter().any(|entry| match entry.trim().split_once(':') {
+        None => matches!(entry.trim(), "*") || entry.trim() == tool,
+        Some((of, program)) => of == tool && assessment.programs.iter().any(|run| run == program),
+    });
+    let mut targets = assessment.targets.iter();
+    by_tool || targets.any(|target| caution.targets.iter().any(|entry| normal(entry) == normal(target)))
+}
+
 /// What the model is told when the person said no.
 pub const REFUSED: &str = "refused by the user (law 1)";
 
@@ -344,6 +383,54 @@ mod tests {
         assert!(
             refused(&["shell:curl"], &[], &hidden),
             "a program hidden in a variable could be the blocked one"
+        );
+    }
+
+    #[test]
+    fn what_has_worked_and_failed_is_asked_for_where_it_would_be_free() {
+        let caution = |tools: &[&str], targets: &[&str]| Caution {
+            tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+            targets: targets.iter().map(|&target| target.to_owned()).collect(),
+            reasons: Vec::new(),
+        };
+        let careful = |caution: &Caution, effect, reach, grants: &[&str], answers: &Answers| {
+            let assessment = assessed(effect, reach);
+            let grants: Vec<_> = grants.iter().map(|text| Grant::parse(text).unwrap()).collect();
+            let decided = decision(&assessment, &MustNot::default(), &[]);
+            with_care(decided, "shell", &assessment, Some(caution), &grants, answers)
+        };
+        let (modify, none) = (EffectClass::Modify, Answers::default());
+        for (meant, entry) in [
+            (true, caution(&["*"], &[])),
+            (true, caution(&["shell"], &[])),
+            (true, caution(&["shell:echo"], &[])),
+            (true, caution(&[], &["/w/a/"])),
+            (false, caution(&["shell:mv", "write_file"], &["/w"])),
+        ] {
+            let decided = careful(&entry, modify, Reach::Scope, &[], &none);
+            assert_eq!(decided == Decision::Ask, meant, "{entry:?}");
+            for (effect, reach) in [
+                (EffectClass::Read, Reach::Nowhere),
+                (EffectClass::Create, Reach::Workspace),
+                (modify, Reach::OwnFiles),
+            ] {
+                let confined = careful(&entry, effect, reach, &[], &none);
+                assert!(matches!(confined, Decision::Run(_)), "{effect} {reach:?}");
+            }
+        }
+        let all = caution(&["*"], &[]);
+        let granted = careful(&all, modify, Reach::Scope, &["modify:/w/*"], &none);
+        assert!(matches!(granted, Decision::Run(permit) if permit.confirmed));
+        let mut refused = Answers::default();
+        refused.refuse("shell", &assessed(modify, Reach::Scope));
+        assert_eq!(
+            careful(&all, modify, Reach::Scope, &[], &refused),
+            Decision::Refuse(REFUSED.to_owned())
+        );
+        assert_eq!(
+            careful(&all, EffectClass::Destroy, Reach::Elsewhere, &[], &none),
+            Decision::Ask,
+            "what is asked for anyway stays so"
         );
     }
 }

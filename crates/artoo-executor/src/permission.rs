@@ -2,7 +2,7 @@
 //!
 //! Owns questions, answers and refusals. Must not decide: that is the gate's.
 
-use artoo_protocol::message::{ConfirmationAnswer, ConfirmationRequest, Consent, FailureClass, ToolCall};
+use artoo_protocol::message::{Caution, ConfirmationAnswer, ConfirmationRequest, Consent, FailureClass, ToolCall};
 use artoo_protocol::model::ModelToolCall;
 use artoo_protocol::tool::{Assessment, EffectClass, Permit};
 use artoo_protocol::units::Millis;
@@ -30,6 +30,9 @@ impl Run<'_> {
             &self.settings.grants,
             &task.answers,
         );
+        let caution = work.subtask.caution.as_deref();
+        let grants = &self.settings.grants;
+        let decision = gate::with_care(decision, &asked.name, &assessment, caution, grants, &task.answers);
         match decision {
             Decision::Run(permit) => self.run_tool(task, work, at, assessment, permit),
             Decision::Ask => self.ask_person(task, work, at, &asked, assessment),
@@ -57,7 +60,7 @@ impl Run<'_> {
             tool: asked.name.clone(),
             effect: assessment.effect,
             action: assessment.action.clone(),
-            reason: assessment.reason.clone(),
+            reason: reason(&assessment, work.subtask.caution.as_deref()),
         }));
         work.watch.pause(&request_id, self.now);
         if let Some(pending) = work.pending(at) {
@@ -151,4 +154,16 @@ impl Run<'_> {
             not_run: true,
         }
     }
+}
+
+/// Why the person is asked: what the action would do, and what experience says where it would have been free.
+fn reason(assessment: &Assessment, caution: Option<&Caution>) -> String {
+    let experience = caution.filter(|_| gate::is_free(assessment.effect, assessment.reach));
+    let said = experience
+        .map(|caution| caution.reasons.join("; "))
+        .filter(|said| !said.is_empty());
+    said.map_or_else(
+        || assessment.reason.clone(),
+        |said| format!("{} (from experience: {said})", assessment.reason),
+    )
 }

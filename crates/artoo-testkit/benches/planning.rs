@@ -73,8 +73,12 @@ fn memory(lines: usize) -> MemoryReply {
         "knowledge": each(&|n| lesson("K", n)),
         "recent": each(&|n| lesson("M", n)),
         "potentials": each(&|n| json!({"space": "tool:shell", "entity": format!("path:/data/{n}"),
-            "potentials": {"attention": 1.0, "decision": 0.5, "action": ["exploit", "avoid", "caution"][n % 3]}}))}))
+            "potentials": {"attention": 1.0, "decision": 0.5, "action": action(n)}}))}))
     .unwrap()
+}
+
+fn action(n: usize) -> &'static str {
+    ["exploit", "avoid", "caution"][n % 3]
 }
 
 fn plan(steps: usize, word: &str) -> Value {
