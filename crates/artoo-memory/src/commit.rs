@@ -61,7 +61,7 @@ impl<'a> Txn<'a> {
         }
     }
 
-    /// Reads in one go what the edits will ask for; `cached` knows the sums of some groups.
+    /// Reads in one go what the edits will ask for; `cached` knows the sums of groups.
     pub(crate) fn prefetch(
         &mut self,
         edits: &[Edit],
@@ -87,8 +87,6 @@ impl<'a> Txn<'a> {
                         is_changed: false,
                     },
                 );
-            } else {
-                wanted.insert(keys::sums(&group.space, &group.entity).into_bytes());
             }
         }
         let wanted: Vec<Vec<u8>> = wanted.into_iter().collect();

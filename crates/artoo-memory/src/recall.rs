@@ -5,12 +5,12 @@
 use crate::kv::KvError;
 use crate::records::{Records, same_words, tag};
 use crate::view::{GroupKey, tool_of};
-use artoo_protocol::Timestamp;
 use artoo_protocol::message::{
     Lesson, Level, Megram, MemoryAction, MemoryQuery, MemoryReply, SopRecord, TaggedPotentials,
 };
+use artoo_protocol::{MegramId, Timestamp};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the user's own wishes live.
 pub const PREFERENCE_SPACE: &str = "user:preference";
@@ -52,25 +52,19 @@ pub fn recall(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<
         .collect();
     let tools = tool_groups(records, &query.tools, now)?;
 
-    let mut sops = rules(&newest(records, [&wishes], Level::C, PREFERENCES_MAX)?, PREFERENCES_MAX);
-    let with_rules = intent.iter().chain(tools.iter().map(|group| &group.key));
-    let mut others = rules(&newest(records, with_rules, Level::C, RULES_MAX)?, RULES_MAX);
-    let nearby = newest(records, &near, Level::C, RULES_MAX)?;
-    others.extend(rules(&nearby, RULES_MAX - others.len()));
+    let told = Told::read(records, &wishes, intent.as_ref(), &tools, &near)?;
+    let mut sops = rules(&told.wishes, PREFERENCES_MAX);
+    let mut others = rules(&told.rules, RULES_MAX);
+    others.extend(rules(&told.near, RULES_MAX - others.len()));
     sops.extend(others);
     // Being recalled only informs: a store that cannot be written can still be read.
     let _ = records.mark_recalled(sops.iter().map(|sop| &sop.id), now);
 
-    let of_level = |level| -> Result<Vec<Lesson>, KvError> {
-        let own = lessons(
-            &newest(records, intent.iter().chain([&wishes]), level, LESSONS_MAX)?,
-            level,
-            LESSONS_MAX,
-        );
-        let others = lessons(&newest(records, &near, level, NEAREST_KEPT)?, level, NEAREST_KEPT);
-        Ok(with_nearest(own, others))
+    let of_level = |level| {
+        let own = lessons(&told.own, level, LESSONS_MAX);
+        with_nearest(own, lessons(&told.near, level, NEAREST_KEPT))
     };
-    let (mut recent, mut knowledge) = (of_level(Level::M)?, of_level(Level::K)?);
+    let (mut recent, mut knowledge) = (of_level(Level::M), of_level(Level::K));
     knowledge.truncate(LESSONS_MAX - recent.len().min(RECENT_KEPT));
     recent.truncate(LESSONS_MAX - knowledge.len());
     drop_contradicted(&mut knowledge, &mut recent);
@@ -84,20 +78,60 @@ pub fn recall(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<
     Ok(reply)
 }
 
-/// The newest records of one level of each group, those without different words left out, at most `limit` of each.
-fn newest<'a>(
-    records: &Records,
-    groups: impl IntoIterator<Item = &'a GroupKey>,
-    level: Level,
-    limit: usize,
-) -> Result<Vec<Megram>, KvError> {
-    let mut ids = Vec::new();
-    for group in groups {
-        if records.has_level(group, level)? {
-            ids.extend(records.newest(group, level, limit)?);
-        }
+/// The records that a plan may be told of.
+struct Told {
+    /// The user's wishes.
+    wishes: Vec<Megram>,
+    /// Rules of the intent and of the tools.
+    rules: Vec<Megram>,
+    /// Below rules, of the intent and of the wishes.
+    own: Vec<Megram>,
+    /// Of the nearest intents, at any level.
+    near: Vec<Megram>,
+}
+
+impl Told {
+    fn read(
+        records: &Records,
+        wishes: &GroupKey,
+        intent: Option<&GroupKey>,
+        tools: &[ToolGroup],
+        near: &[GroupKey],
+    ) -> Result<Self, KvError> {
+        let below = [(Level::K, LESSONS_MAX), (Level::M, LESSONS_MAX)];
+        let nearby = [
+            (Level::C, RULES_MAX),
+            (Level::K, NEAREST_KEPT),
+            (Level::M, NEAREST_KEPT),
+        ];
+        let with_rules = intent.into_iter().chain(tools.iter().map(|group| &group.key));
+        let mut asked = vec![(wishes, Level::C, PREFERENCES_MAX)];
+        asked.extend(with_rules.map(|group| (group, Level::C, RULES_MAX)));
+        let own_from = asked.len();
+        let own = intent.into_iter().chain([wishes]);
+        asked.extend(own.flat_map(|group| below.map(|(level, limit)| (group, level, limit))));
+        let near_from = asked.len();
+        asked.extend(
+            near.iter()
+                .flat_map(|group| nearby.map(|(level, limit)| (group, level, limit))),
+        );
+
+        let ids = records.newest_of(&asked)?;
+        let part = |from: usize, to: usize| ids.get(from..to).into_iter().flatten().flatten().cloned();
+        let all: Vec<MegramId> = part(0, ids.len()).collect();
+        let mut found: BTreeMap<MegramId, Megram> = records
+            .get_words(&all)?
+            .into_iter()
+            .map(|megram| (megram.id.clone(), megram))
+            .collect();
+        let mut take = |from, to| part(from, to).filter_map(|id| found.remove(&id)).collect();
+        Ok(Self {
+            wishes: take(0, 1),
+            rules: take(1, own_from),
+            own: take(own_from, near_from),
+            near: take(near_from, asked.len()),
+        })
     }
-    records.get_many(&ids)
 }
 
 /// Lessons of this intent and of the nearest ones, newest first; those of this intent are not pushed out by the others.

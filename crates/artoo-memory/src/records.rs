@@ -14,6 +14,7 @@ use crate::view::GroupKey;
 use crate::{codec, keys};
 use artoo_protocol::message::{Level, Megram};
 use artoo_protocol::{MegramId, Timestamp, text};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -125,6 +126,14 @@ impl Records {
         if !self.is_derived() {
             *has_orphans = self.derive(now)?.1;
         }
+        let groups: BTreeSet<GroupKey> = edits
+            .iter()
+            .filter_map(|edit| match edit {
+                Edit::Store(megram) => Some(GroupKey::new(&megram.space, &megram.entity)),
+                Edit::Remove(_) => None,
+            })
+            .collect();
+        self.load_sums(groups.iter())?;
         let mut txn = Txn::new(&*self.kv, now, *has_orphans);
         txn.prefetch(edits, |group| lock(&self.cache).get(group).cloned())?;
         let mut stored = Vec::with_capacity(edits.len());
@@ -148,9 +157,7 @@ impl Records {
         let mut cache = lock(&self.cache);
         cache.change();
         for (group, sums) in groups {
-            if let Some(sums) = sums {
-                cache.put(group, sums);
-            }
+            cache.put(group, sums.unwrap_or_default());
         }
         drop(cache);
         self.note_words(&words);
@@ -182,26 +189,35 @@ impl Records {
 
     /// The records that there are of these ids, in the order asked, each with the time of its last recall.
     pub fn get_many(&self, ids: &[MegramId]) -> Result<Vec<Megram>, KvError> {
+        let mut megrams = self.get_words(ids)?;
+        let wanted: Vec<Vec<u8>> = megrams
+            .iter()
+            .map(|megram| keys::recalled(&megram.id).into_bytes())
+            .collect();
+        if wanted.is_empty() {
+            return Ok(megrams);
+        }
+        for (megram, recalled) in megrams.iter_mut().zip(self.kv.get_many(&wanted)?) {
+            let recalled = recalled.and_then(|text| Timestamp::parse(std::str::from_utf8(&text).ok()?).ok());
+            megram.last_recalled_at = recalled.or(megram.last_recalled_at);
+        }
+        Ok(megrams)
+    }
+
+    /// As [`Records::get_many`], without the time of the last recall.
+    pub(crate) fn get_words(&self, ids: &[MegramId]) -> Result<Vec<Megram>, KvError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: Vec<Vec<u8>> = ids
-            .iter()
-            .flat_map(|id| [keys::record(id).into_bytes(), keys::recalled(id).into_bytes()])
-            .collect();
-        let values = self.kv.get_many(&wanted)?;
+        let wanted: Vec<Vec<u8>> = ids.iter().map(|id| keys::record(id).into_bytes()).collect();
         let mut megrams = Vec::with_capacity(ids.len());
-        for pair in values.chunks_exact(2) {
-            let [Some(value), recalled] = pair else { continue };
-            let Some(mut megram) = codec::decode(value) else {
-                self.damaged.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            let recalled = recalled
-                .as_deref()
-                .and_then(|text| Timestamp::parse(std::str::from_utf8(text).ok()?).ok());
-            megram.last_recalled_at = recalled.or(megram.last_recalled_at);
-            megrams.push(megram);
+        for value in self.kv.get_many(&wanted)?.into_iter().flatten() {
+            match codec::decode(&value) {
+                Some(megram) => megrams.push(megram),
+                None => {
+                    self.damaged.fetch_add(1, Ordering::Relaxed);
+                }
+            }
         }
         Ok(megrams)
     }
@@ -331,6 +347,8 @@ pub(crate) fn tag(text: &str) -> String {
 
 /// Whether two contents differ in case and spacing at most.
 pub(crate) fn same_words(left: &str, right: &str) -> bool {
-    let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
-    words(left) == words(right)
+    let left = left.split_whitespace().map(str::to_lowercase);
+    let right = right.split_whitespace().map(str::to_lowercase);
+    // The first word that differs settles it.
+    left.eq(right)
 }

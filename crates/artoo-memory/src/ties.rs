@@ -53,7 +53,9 @@ impl Txn<'_> {
         self.put_index(megram);
         self.link(megram)?;
         self.settle_touched(touched)?;
-        if !self.has_ended(&megram.id)? {
+        // Only what was referred to before it came can have ended already.
+        let may_have_ended = self.has_orphans || targets(megram).any(|id| *id == megram.id);
+        if !may_have_ended || !self.has_ended(&megram.id)? {
             self.set_living(megram, true)?;
         }
         Ok(Stored::New)

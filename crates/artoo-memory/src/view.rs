@@ -5,7 +5,7 @@
 use crate::commit::read_aside;
 use crate::entry::Entry;
 use crate::keys;
-use crate::kv::{KvError, Range};
+use crate::kv::{KvError, Pair, Range};
 use crate::potentials::{Later, energy, living, potentials};
 use crate::records::{PAGE, Records, tag};
 use crate::sums::{Counts, Sums, quantised};
@@ -107,30 +107,45 @@ impl Records {
         if !self.is_derived() {
             return self.newest_by_scan(group, level, limit);
         }
-        let prefix = keys::entries_of(&group.space, &group.entity, level);
-        let mut kept: Vec<Entry> = Vec::new();
-        let mut after: Option<Vec<u8>> = None;
-        loop {
-            let page = self
-                .kv()
-                .scan(prefix.as_bytes(), after.as_deref(), limit.clamp(16, PAGE))?;
-            let is_last = page.len() < limit.clamp(16, PAGE);
-            let entries = page.iter().filter_map(|(key, value)| Entry::read(key, value));
-            let oldest = entries.clone().next_back().map(|entry| entry.created_at);
-            kept.extend(entries);
-            after = page.into_iter().next_back().map(|(key, _)| key);
-            kept.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-            let mut seen = HashSet::new();
-            kept.retain(|entry| seen.insert(entry.words));
-            // Entries of the very moment of the last one may still follow.
-            let is_settled = kept
-                .get(limit)
-                .is_some_and(|beyond| oldest.is_none_or(|oldest| beyond.created_at > oldest));
-            if is_last || is_settled || kept.len() > limit.saturating_add(PAGE) {
-                kept.truncate(limit);
-                return Ok(kept.into_iter().map(|entry| entry.id).collect());
+        let mut newest = Newest::new(group, level, limit);
+        while !newest.is_settled {
+            let page = self.kv().scan(&newest.prefix, newest.after.as_deref(), newest.page)?;
+            newest.take(page);
+        }
+        Ok(newest.ids())
+    }
+
+    /// As [`Records::newest`], for several groups and levels, with all that is usually needed read in one go.
+    pub(crate) fn newest_of(&self, asked: &[(&GroupKey, Level, usize)]) -> Result<Vec<Vec<MegramId>>, KvError> {
+        if !self.is_derived() {
+            return asked
+                .iter()
+                .map(|(group, level, limit)| self.newest(group, *level, *limit))
+                .collect();
+        }
+        self.load_sums(asked.iter().map(|(group, ..)| *group))?;
+        let mut all = Vec::with_capacity(asked.len());
+        for (group, level, limit) in asked {
+            let mut newest = Newest::new(group, *level, *limit);
+            newest.is_settled = !self.has_level(group, *level)?;
+            all.push(newest);
+        }
+        let open = |newest: &Newest| Range::new(newest.prefix.clone(), newest.page);
+        let ranges: Vec<Range> = all.iter().filter(|newest| !newest.is_settled).map(open).collect();
+        let mut pages = if ranges.is_empty() {
+            Vec::new()
+        } else {
+            self.kv().scan_many(&ranges)?
+        }
+        .into_iter();
+        for newest in all.iter_mut().filter(|newest| !newest.is_settled) {
+            newest.take(pages.next().unwrap_or_default());
+            while !newest.is_settled {
+                let page = self.kv().scan(&newest.prefix, newest.after.as_deref(), newest.page)?;
+                newest.take(page);
             }
         }
+        Ok(all.into_iter().map(Newest::ids).collect())
     }
 
     fn newest_by_scan(&self, group: &GroupKey, level: Level, limit: usize) -> Result<Vec<MegramId>, KvError> {
@@ -151,7 +166,6 @@ impl Records {
             return Ok(true);
         }
         Ok(match self.sums(group)? {
-            Found::Empty => false,
             Found::Lost => true,
             Found::Sums(sums) => match level {
                 Level::M => sums.counts.m > 0,
@@ -184,6 +198,7 @@ impl Records {
                 groups.push(GroupKey { space, entity });
             }
         }
+        self.load_sums(groups.iter())?;
         Ok(groups)
     }
 
@@ -250,7 +265,6 @@ impl Records {
         };
         let mut summed = (0.0, 0.0);
         match found {
-            Found::Empty => {}
             Found::Lost => self.each_entry(group, &mut add)?,
             Found::Sums(sums) => match sums.at(now) {
                 // The clock was set back behind the newest record.
@@ -276,15 +290,49 @@ impl Records {
         if let Some(sums) = self.cached(group) {
             return Ok(Found::Sums(Box::new(sums)));
         }
-        let version = self.version();
-        let stored = self.kv().get(keys::sums(&group.space, &group.entity).as_bytes())?;
-        if let Some(sums) = stored.as_deref().and_then(Sums::decode) {
-            self.keep(group, sums.clone(), version);
-            return Ok(Found::Sums(Box::new(sums)));
+        self.load_sums(std::iter::once(group))?;
+        Ok(self
+            .cached(group)
+            .map_or(Found::Lost, |sums| Found::Sums(Box::new(sums))))
+    }
+
+    /// Takes the sums of these groups into memory, those that are not there yet, in one go; answers with those that it read.
+    pub(crate) fn load_sums<'a>(
+        &self,
+        groups: impl Iterator<Item = &'a GroupKey>,
+    ) -> Result<Vec<(&'a GroupKey, Sums)>, KvError> {
+        if !self.is_derived() {
+            return Ok(Vec::new());
         }
-        let entries = keys::entries(&group.space, &group.entity);
-        let is_empty = stored.is_none() && self.kv().scan(entries.as_bytes(), None, 1)?.is_empty();
-        Ok(if is_empty { Found::Empty } else { Found::Lost })
+        let missing: BTreeSet<&GroupKey> = groups.filter(|group| self.cached(group).is_none()).collect();
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let version = self.version();
+        let key = |group: &&GroupKey| keys::sums(&group.space, &group.entity).into_bytes();
+        let wanted: Vec<Vec<u8>> = missing.iter().map(key).collect();
+        let (mut read, mut unknown) = (Vec::new(), Vec::new());
+        for (group, value) in missing.into_iter().zip(self.kv().get_many(&wanted)?) {
+            match value.as_deref().map(Sums::decode) {
+                Some(Some(sums)) => read.push((group, sums)),
+                Some(None) => {}
+                None => unknown.push(group),
+            }
+        }
+        if !unknown.is_empty() {
+            let first = |group: &&GroupKey| Range::new(keys::entries(&group.space, &group.entity), 1);
+            let ranges: Vec<Range> = unknown.iter().map(first).collect();
+            let entries = self.kv().scan_many(&ranges)?;
+            let empty = unknown
+                .into_iter()
+                .zip(entries)
+                .filter(|(_, entries)| entries.is_empty());
+            read.extend(empty.map(|(group, _)| (group, Sums::default())));
+        }
+        for (group, sums) in &read {
+            self.keep(group, sums.clone(), version);
+        }
+        Ok(read)
     }
 
     fn each_entry(&self, group: &GroupKey, see: &mut dyn FnMut(&Entry)) -> Result<(), KvError> {
@@ -296,11 +344,57 @@ impl Records {
     }
 }
 
+/// The search for the newest entries of one level of a group, page by page.
+struct Newest {
+    prefix: Vec<u8>,
+    limit: usize,
+    page: usize,
+    after: Option<Vec<u8>>,
+    kept: Vec<Entry>,
+    is_settled: bool,
+}
+
+impl Newest {
+    fn new(group: &GroupKey, level: Level, limit: usize) -> Self {
+        Self {
+            prefix: keys::entries_of(&group.space, &group.entity, level).into_bytes(),
+            limit,
+            page: limit.saturating_add(2).clamp(8, PAGE),
+            after: None,
+            kept: Vec::new(),
+            is_settled: false,
+        }
+    }
+
+    fn take(&mut self, page: Vec<Pair>) {
+        let is_last = page.len() < self.page;
+        let entries: Vec<Entry> = page.iter().filter_map(|(key, value)| Entry::read(key, value)).collect();
+        let oldest = entries.last().map(|entry| entry.created_at);
+        self.kept.extend(entries);
+        self.after = page.into_iter().next_back().map(|(key, _)| key);
+        self.kept
+            .sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        let mut seen = HashSet::new();
+        self.kept.retain(|entry| seen.insert(entry.words));
+        // Entries of the very moment of the last one may still follow.
+        let settled = |beyond: &Entry| oldest.is_none_or(|oldest| beyond.created_at > oldest);
+        let is_full = self
+            .limit
+            .checked_sub(1)
+            .and_then(|last| self.kept.get(last))
+            .is_some_and(settled);
+        self.is_settled = is_last || is_full || self.kept.len() > self.limit.saturating_add(PAGE);
+    }
+
+    fn ids(mut self) -> Vec<MegramId> {
+        self.kept.truncate(self.limit);
+        self.kept.into_iter().map(|entry| entry.id).collect()
+    }
+}
+
 /// What is known of a group's sums.
 enum Found {
     Sums(Box<Sums>),
-    /// The group has no entries.
-    Empty,
     /// The group has entries and no readable sums; the next write to it makes them anew.
     Lost,
 }

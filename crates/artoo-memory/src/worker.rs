@@ -162,10 +162,8 @@ impl Worker {
                 self.newest(&group, level, limit)
                     .map(|found| recall::lessons(&found, level, limit)),
             ),
-            Request::Recall { query, now, reply } => {
-                self.is_dirty = true;
-                answer(reply, recall::recall(&self.records, &query, now));
-            }
+            // That it was recalled is no reason to sync: it goes with the next memory.
+            Request::Recall { query, now, reply } => answer(reply, recall::recall(&self.records, &query, now)),
             Request::Forget { id, reply } => {
                 self.is_dirty = true;
                 answer(
@@ -189,7 +187,6 @@ impl Worker {
 
     fn rules(&mut self, group: &Group) -> Result<Vec<SopRecord>, KvError> {
         let rules = recall::rules(&self.newest(group, Level::C, usize::MAX)?, usize::MAX);
-        self.is_dirty = true;
         let _ = self
             .records
             .mark_recalled(rules.iter().map(|rule| &rule.id), self.clock.now());

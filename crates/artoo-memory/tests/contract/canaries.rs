@@ -3,8 +3,12 @@
 //! A test that fails here is good news: upstream has mended that fault. Then see whether the way round can go.
 
 use super::{copy_folder, files_ending};
-use rusty_leveldb::{DB, LdbIterator, Options, in_memory};
-use std::path::Path;
+use rusty_leveldb::env::{Env, FileLock, Logger, RandomAccess};
+use rusty_leveldb::{DB, LdbIterator, Options, PosixDiskEnv, Status, in_memory};
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 fn key(number: u32) -> Vec<u8> {
     format!("{number:06}").into_bytes()
@@ -102,4 +106,150 @@ fn canary_a_lost_current_file_means_a_new_store() {
         opened.is_ok_and(|mut db| db.get(b"a").is_none()),
         "a lost CURRENT is noticed now"
     );
+}
+
+#[test]
+fn canary_a_flush_syncs_nothing() {
+    // What cannot be synced tells whether anybody tried: this file takes every write, and refuses to be made durable.
+    let null = Path::new("/dev/null");
+    assert!(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(null)
+            .unwrap()
+            .sync_data()
+            .is_err()
+    );
+    let mut file = PosixDiskEnv::new().open_writable_file(null).unwrap();
+    file.write_all(b"acknowledged").unwrap();
+    assert!(file.flush().is_ok(), "a flush reaches the disk now");
+}
+
+/// A disk with so many bytes left.
+struct TightEnv {
+    disk: PosixDiskEnv,
+    left: Rc<Cell<usize>>,
+}
+
+struct TightFile {
+    file: Box<dyn Write>,
+    left: Rc<Cell<usize>>,
+}
+
+impl Write for TightFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left.get().checked_sub(bytes.len());
+        self.left.set(left.ok_or(io::ErrorKind::StorageFull)?);
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+type Outcome<T> = Result<T, Status>;
+
+impl Env for TightEnv {
+    fn open_writable_file(&self, path: &Path) -> Outcome<Box<dyn Write>> {
+        let (file, left) = (self.disk.open_writable_file(path)?, self.left.clone());
+        Ok(Box::new(TightFile { file, left }))
+    }
+    fn open_appendable_file(&self, path: &Path) -> Outcome<Box<dyn Write>> {
+        let (file, left) = (self.disk.open_appendable_file(path)?, self.left.clone());
+        Ok(Box::new(TightFile { file, left }))
+    }
+    fn open_sequential_file(&self, path: &Path) -> Outcome<Box<dyn Read>> {
+        self.disk.open_sequential_file(path)
+    }
+    fn open_random_access_file(&self, path: &Path) -> Outcome<Box<dyn RandomAccess>> {
+        self.disk.open_random_access_file(path)
+    }
+    fn exists(&self, path: &Path) -> Outcome<bool> {
+        self.disk.exists(path)
+    }
+    fn children(&self, path: &Path) -> Outcome<Vec<PathBuf>> {
+        self.disk.children(path)
+    }
+    fn size_of(&self, path: &Path) -> Outcome<usize> {
+        self.disk.size_of(path)
+    }
+    fn delete(&self, path: &Path) -> Outcome<()> {
+        self.disk.delete(path)
+    }
+    fn mkdir(&self, path: &Path) -> Outcome<()> {
+        self.disk.mkdir(path)
+    }
+    fn rmdir(&self, path: &Path) -> Outcome<()> {
+        self.disk.rmdir(path)
+    }
+    fn rename(&self, old: &Path, new: &Path) -> Outcome<()> {
+        self.disk.rename(old, new)
+    }
+    fn lock(&self, path: &Path) -> Outcome<FileLock> {
+        self.disk.lock(path)
+    }
+    fn unlock(&self, lock: FileLock) -> Outcome<()> {
+        self.disk.unlock(lock)
+    }
+    fn new_logger(&self, path: &Path) -> Outcome<Logger> {
+        self.disk.new_logger(path)
+    }
+    fn micros(&self) -> u64 {
+        self.disk.micros()
+    }
+    fn sleep_for(&self, micros: u32) {
+        self.disk.sleep_for(micros);
+    }
+}
+
+/// Fills a store until the disk is full, makes room, goes on, and counts the acknowledged keys that are gone.
+fn lost_on_a_full_disk(bytes: usize) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let left = Rc::new(Cell::new(bytes));
+    let small = || Options {
+        write_buffer_size: 8 << 10,
+        max_file_size: 16 << 10,
+        ..Options::default()
+    };
+    let env = TightEnv {
+        disk: PosixDiskEnv::new(),
+        left: left.clone(),
+    };
+    let mut db = DB::open(
+        folder.path(),
+        Options {
+            env: Rc::new(Box::new(env)),
+            ..small()
+        },
+    )
+    .unwrap();
+    // In no order: tables that do not overlap are never compacted.
+    let mixed = |number: u32| key(number * 7_919 % 10_007);
+    let mut acknowledged = Vec::new();
+    for number in 0..2_000 {
+        if db.put(&mixed(number), &[b'v'; 100]).is_ok() {
+            acknowledged.push(number);
+        } else {
+            left.set(usize::MAX);
+        }
+    }
+    drop(db);
+    let Ok(mut db) = DB::open(folder.path(), small()) else {
+        return acknowledged.len();
+    };
+    let mut iterator = db.new_iter().unwrap();
+    let is_there = |number: &u32| {
+        iterator.seek(&mixed(*number));
+        iterator.current().is_some_and(|(found, _)| found == mixed(*number))
+    };
+    acknowledged.len() - acknowledged.iter().copied().filter(is_there).count()
+}
+
+#[test]
+fn canary_a_compaction_that_failed_is_installed() {
+    let lost = (30_000..200_000)
+        .step_by(20_011)
+        .filter(|bytes| lost_on_a_full_disk(*bytes) > 0);
+    assert!(lost.count() > 0, "a failed compaction keeps its inputs now");
 }

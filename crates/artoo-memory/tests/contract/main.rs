@@ -12,6 +12,7 @@
 
 mod canaries;
 mod crash;
+mod faults;
 mod kv;
 mod memory;
 mod records;

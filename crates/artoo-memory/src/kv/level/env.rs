@@ -97,9 +97,12 @@ impl CarefulEnv {
         self.state.fault.borrow_mut().get_or_insert(fault);
     }
 
-    /// Gives up the `LOCK` file; closing it releases both kinds of lock.
+    /// Gives up the `LOCK` file: closing it releases the one kind of lock, but not the other while a child that is just being started
+    /// has it too.
     pub(super) fn release_lock(&self) {
-        self.state.lock.borrow_mut().take();
+        if let Some(file) = self.state.lock.borrow_mut().take() {
+            let _ = file.unlock();
+        }
     }
 
     fn check(&self) -> Result<()> {

@@ -13,7 +13,14 @@ use std::path::{Path, PathBuf};
 /// Held for as long as the value lives. The file stays; without a lock on it its content means nothing.
 #[derive(Debug)]
 pub(super) struct Holder {
-    _locked: File,
+    locked: File,
+}
+
+impl Drop for Holder {
+    /// A child that another thread is just starting may still have the file: closing ours would leave it locked.
+    fn drop(&mut self) {
+        let _ = self.locked.unlock();
+    }
 }
 
 impl Holder {
@@ -44,7 +51,7 @@ impl Holder {
         file.set_len(0).map_err(io)?;
         // The name is a courtesy: on a full disk the lock alone must do.
         let _ = writeln!(file, "process {} since {since}", std::process::id());
-        Ok(Self { _locked: file })
+        Ok(Self { locked: file })
     }
 }
 
