@@ -13,6 +13,7 @@ use artoo_protocol::message::Megram;
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the space of an intent begins with.
 const INTENT: &str = "intent:";
@@ -24,6 +25,8 @@ const QUERY_MAX: usize = 64;
 const WORD_MAX: usize = 48;
 /// So many groups with the most in common are scored in full.
 const CANDIDATES: usize = 256;
+/// A word is common when more than one in so many groups has it.
+const COMMON: usize = 16;
 
 /// A known group of intents.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +95,7 @@ pub fn words(text: &str) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Intents {
     groups: Vec<Group>,
-    by_key: HashMap<GroupKey, u32>,
+    by_key: HashMap<Arc<GroupKey>, u32>,
     terms: Vec<Vec<u32>>,
     by_word: HashMap<String, u32>,
     living: usize,
@@ -100,7 +103,7 @@ pub(crate) struct Intents {
 
 #[derive(Debug)]
 struct Group {
-    key: GroupKey,
+    key: Arc<GroupKey>,
     /// Empty for a group that is gone.
     terms: Vec<u32>,
 }
@@ -113,11 +116,12 @@ impl Intents {
             None if words.is_empty() => return,
             None => {
                 let number = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+                let key = Arc::new(key.clone());
                 self.groups.push(Group {
                     key: key.clone(),
                     terms: Vec::new(),
                 });
-                self.by_key.insert(key.clone(), number);
+                self.by_key.insert(key, number);
                 number
             }
         };
@@ -167,7 +171,11 @@ impl Intents {
             .filter_map(|word| self.by_word.get(word).copied())
             .collect();
         let mut shared: Vec<f32> = vec![0.0; self.groups.len()];
-        for term in &known {
+        let having = |term: &u32| self.terms.get(*term as usize).map_or(0, Vec::len);
+        // A word that many have brings too many candidates to choose from, unless there is no other.
+        let few = (self.living / COMMON).max(CANDIDATES);
+        let has_rare = known.iter().any(|term| having(term) <= few);
+        for term in known.iter().filter(|term| !has_rare || having(term) <= few) {
             #[expect(clippy::cast_possible_truncation, reason = "only to choose candidates")]
             let weight = self.weight(*term) as f32;
             for group in self.terms.get(*term as usize).into_iter().flatten() {
@@ -196,7 +204,7 @@ impl Intents {
                 let both: f64 = group.terms.iter().filter(|term| known.contains(term)).fold(0.0, weigh);
                 let of_group: f64 = group.terms.iter().fold(0.0, weigh);
                 Near {
-                    key: group.key.clone(),
+                    key: GroupKey::clone(&group.key),
                     score: (2.0 * both / (of_asked + of_group)).clamp(0.0, 1.0),
                 }
             })

@@ -117,8 +117,8 @@ fn a_memory_killed_at_any_point_has_all_that_was_acknowledged_and_its_sums_agree
         let records = Records::open(Arc::new(open(&path))).unwrap();
         assert!(records.is_derived(), "round {round}");
         let there: BTreeSet<MegramId> = records.all().unwrap().into_iter().map(|m| m.id).collect();
-        let lost = (0..=last).filter(|number| !there.contains(&megram(*number).id)).count();
-        assert_eq!(lost, 0, "of {last} in round {round}");
+        let missing = (0..=last).filter(|number| !there.contains(&megram(*number).id)).count();
+        assert_eq!(missing, 0, "of {last} in round {round}");
         let verified = records.verify().unwrap();
         assert!(verified.is_sound(), "round {round}: {verified:?}");
         assert_eq!(records.kv().take_notices(), [], "round {round}");

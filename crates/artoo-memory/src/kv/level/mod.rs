@@ -42,11 +42,11 @@ pub struct LevelSettings {
 }
 
 impl LevelSettings {
-    /// For a program that serves many tasks at once over millions of records: up to about 100 MB.
+    /// For a program that serves many tasks at once over millions of records: up to about 80 MB.
     pub const LARGE: Self = Self {
-        write_buffer_bytes: 16 << 20,
+        write_buffer_bytes: 8 << 20,
         table_bytes: 8 << 20,
-        cache_bytes: 64 << 20,
+        cache_bytes: 24 << 20,
     };
 }
 
