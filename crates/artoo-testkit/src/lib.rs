@@ -7,6 +7,7 @@
 pub mod chaos;
 pub mod journal;
 pub mod laws;
+pub mod learning;
 pub mod machine;
 pub mod prompts;
 pub mod random;

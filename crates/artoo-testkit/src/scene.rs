@@ -73,6 +73,13 @@ pub struct Remembered {
     pub down: bool,
 }
 
+impl Remembered {
+    /// The store, for who puts it in order between two tasks.
+    pub const fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
+    }
+}
+
 /// All of it.
 pub struct Scene {
     /// The model.
@@ -161,7 +168,10 @@ impl Surroundings for Scene {
     }
 
     fn store(&mut self, megram: Megram) {
-        if let Some(records) = &self.memory.records {
+        // As the memory's thread does: what is known already is not stored again.
+        if let Some(records) = &self.memory.records
+            && !artoo_memory::junk::knows(records, &megram, megram.created_at).unwrap_or(false)
+        {
             let _stored = records.store(&megram);
         }
         self.memory.written.push(megram);

@@ -14,6 +14,7 @@
 mod aborts;
 mod control;
 mod endings;
+mod learning;
 mod memory;
 mod people;
 mod plans;

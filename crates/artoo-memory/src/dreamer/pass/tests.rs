@@ -151,3 +151,33 @@ fn a_short_pass_looks_at_what_was_touched_only() {
     let done = pass(&store, later(2), Mode::Perform, &scope, &|| false);
     assert_eq!((done.promoted, done.forgotten), (1, 0));
 }
+
+#[test]
+fn a_bankrupt_rule_becomes_knowledge_and_its_sources_stay_spent() {
+    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    let proposal = everything(&store, at()).proposals.remove(0);
+    establish(&store, &proposal, "Count with find.", at()).unwrap().unwrap();
+    let contrary: Vec<Edit> = (20..22)
+        .map(|i| {
+            let mut event = megram(&i.to_string(), SPACE, "env:local", 0.95, -1.0);
+            event.state = MacroState::Abandon;
+            Edit::Store(event)
+        })
+        .collect();
+    store.commit(&contrary, at()).unwrap();
+    let done = everything(&store, at());
+    assert_eq!((done.demoted, done.proposals.len()), (1, 0));
+    assert_eq!(
+        levels(&store),
+        [Level::K; 3],
+        "the former rule and two failures that became knowledge"
+    );
+    let potentials = store.potentials(SPACE, "env:local", at()).unwrap();
+    assert!(
+        (potentials.decision.get() + 0.9).abs() < 1e-9,
+        "{}",
+        potentials.decision
+    );
+    assert_eq!(everything(&store, at()).changes(), 0);
+    assert!(store.verify().unwrap().is_sound());
+}
