@@ -18,8 +18,10 @@ use artoo_protocol::message::{Level, MacroState, Megram};
 use artoo_protocol::{MegramId, Millis, Timestamp};
 use std::collections::BTreeSet;
 
-/// Most entries or edits in one call of the store.
+/// Most entries in one call of the store, and most edits of an operator's command.
 pub const SLICE: usize = 64;
+/// Most edits of a pass in one call of the store: an edit costs some hundred times as much as reading an entry.
+const EDITS: usize = 8;
 /// Most changes of one pass: a store that was never dreamt of is put in order over several passes.
 pub const CHANGES_MAX: usize = 10_000;
 /// Most groups that one pass proposes for a rule: those with the most attention.
@@ -125,8 +127,16 @@ impl Pass<'_> {
     }
 
     fn is_over(&self, tidied: &mut Tidied) -> bool {
-        tidied.unfinished |= (self.stop)() || tidied.changes() >= CHANGES_MAX;
+        tidied.unfinished |= (self.stop)() || self.allowed(tidied) == 0;
         tidied.unfinished
+    }
+
+    /// How many more changes this pass may make.
+    const fn allowed(&self, tidied: &Tidied) -> usize {
+        match self.mode {
+            Mode::Perform => CHANGES_MAX.saturating_sub(tidied.changes()),
+            Mode::Look => usize::MAX,
+        }
     }
 
     fn tidy(&mut self, key: &GroupKey, tidied: &mut Tidied) -> Result<(), KvError> {
@@ -139,7 +149,7 @@ impl Pass<'_> {
         let entries = group.entries.len();
         (tidied.groups, tidied.entries) = (tidied.groups + 1, tidied.entries + entries);
         let (steps, mut proposal) = self.choose(group);
-        let allowed = CHANGES_MAX.saturating_sub(tidied.changes());
+        let allowed = self.allowed(tidied);
         for step in steps.iter().take(allowed) {
             (self.on_action)(key, step);
         }
@@ -227,7 +237,7 @@ impl Pass<'_> {
     /// How many steps were carried out: all of them, unless the pass was stopped.
     fn carry_out(&self, steps: &[Action], tidied: &mut Tidied) -> Result<usize, KvError> {
         let mut done = 0;
-        for slice in steps.chunks(SLICE) {
+        for slice in steps.chunks(EDITS) {
             if (self.stop)() {
                 tidied.unfinished = true;
                 break;
