@@ -151,6 +151,9 @@ pub fn ending(result: &FinalResult, costs: &str) -> String {
             .iter()
             .map(|criterion| format!("not verified by evidence: {criterion}")),
     );
+    if !result.honesty.is_empty() {
+        lines.push(format!("how sure: {}", result.honesty.summary()));
+    }
     if !costs.is_empty() {
         lines.push(costs.to_owned());
     }

@@ -120,7 +120,10 @@ impl<'a> Tally<'a> {
         let declared = &outcome.success_criteria;
         for (position, criterion) in declared.iter().enumerate() {
             match verdict_on(criterion, position, &outcome.criteria_verdicts) {
-                Some(verdict) => self.count_verdict(verdict, criterion.mode, &outcome.gap_trajectory),
+                Some(verdict) => {
+                    self.count_verdict(verdict, criterion.mode, &outcome.gap_trajectory);
+                    self.note_doubt(verdict, outcome);
+                }
                 None if failed => self.count_failed(&criterion.criterion, Ground::Unjudged, last_class),
                 None => {
                     self.total += 1;
@@ -167,6 +170,14 @@ impl<'a> Tally<'a> {
                     self.unverified.push(&verdict.criterion);
                 }
             }
+        }
+    }
+
+    /// What only a model let pass, while the executor itself was not sure of it, is not verified.
+    fn note_doubt(&mut self, verdict: &'a CriterionVerdict, outcome: &SubTaskOutcome) {
+        let judged = verdict.verdict == Verdict::Pass && verdict.source == VerdictSource::Model;
+        if judged && outcome.uncertain.is_some() && self.unverified.last() != Some(&verdict.criterion.as_str()) {
+            self.unverified.push(&verdict.criterion);
         }
     }
 

@@ -186,6 +186,12 @@ pub struct CheckRequest {
     /// Absolute paths that the task made or changed before these calls, for relative paths in the check.
     #[serde(default)]
     pub made: Vec<String>,
+    /// What the work was given: the intent and what came with it, for telling invented values from given ones.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub given: String,
+    /// Calls of earlier attempts that wrote files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<ToolCall>,
 }
 
 /// What a check found.

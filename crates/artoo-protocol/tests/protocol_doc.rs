@@ -95,6 +95,7 @@ fn outcome(status: OutcomeStatus) -> SubTaskOutcome {
         tool_calls: vec![call()],
         made: Vec::new(),
         carried_from: None,
+        uncertain: None,
         infeasible: false,
         refused: false,
         infrastructure: false,
@@ -357,6 +358,15 @@ fn example(kind: MessageKind) -> Message {
             cause: Cause::Met,
             unmet: vec![],
             unverified: vec![],
+            honesty: Honesty {
+                proven: vec![Grounds {
+                    criterion: "a.txt exists".to_owned(),
+                    subtask_id: Some(subtask()),
+                    evidence: "`/w/a.txt` exists, 9 bytes".to_owned(),
+                    calls: vec![],
+                }],
+                ..Honesty::default()
+            },
         }
         .into(),
         MessageKind::Megram => Megram {

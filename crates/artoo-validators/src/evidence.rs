@@ -11,9 +11,37 @@ use artoo_protocol::tool::EffectClass;
 const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// Programs whose exit status 1 means that nothing matched.
-const SEARCHERS: [&str; 9] = [
+pub(crate) const SEARCHERS: [&str; 9] = [
     "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "pgrep", "git-grep",
 ];
+
+/// Programs that answer by their exit status: these statuses are answers, not failures.
+const ANSWERS: &[(&str, &[i32])] = &[
+    ("diff", &[1]),
+    ("cmp", &[1]),
+    ("test", &[1]),
+    ("[", &[1]),
+    ("[[", &[1]),
+    ("which", &[1]),
+    ("command", &[1]),
+    ("type", &[1]),
+    ("systemctl", &[1, 3, 4]),
+    ("shellcheck", &[1]),
+    ("git", &[1]),
+];
+
+/// Ways in which git asks a question by its exit status.
+const GIT_QUESTIONS: [&str; 6] = [
+    "--quiet",
+    "--exit-code",
+    "--is-ancestor",
+    "check-ignore",
+    "--error-unmatch",
+    "--get",
+];
+
+/// What a shell reports when a reader such as `head` has left early and the writer died of it.
+const BROKEN_PIPE: i32 = 141;
 
 /// At most so many calls are shown: the last ones, which carry the result.
 const CALLS_SHOWN: usize = 40;
@@ -50,9 +78,42 @@ pub(crate) fn found_nothing(call: &ToolCall) -> bool {
         && (matches!(call.exit, None | Some(0)) || searched_in_vain)
 }
 
+/// Whether the call's exit status other than 0 is an answer: nothing matched, there is a difference, it is not there.
+pub(crate) fn answered_by_status(call: &ToolCall) -> bool {
+    let (Some(code), None, false) = (call.exit, &call.error, call.interrupted) else {
+        return false;
+    };
+    let command = call
+        .input
+        .get("command")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    let answers = |program: &String| {
+        let searches = code == 1 && SEARCHERS.contains(&program.as_str());
+        let asks = ANSWERS
+            .iter()
+            .any(|(name, codes)| name == program && codes.contains(&code))
+            && (program != "git" || GIT_QUESTIONS.iter().any(|word| command.contains(word)));
+        searches || asks
+    };
+    let reader_left = code == BROKEN_PIPE && call.programs.iter().any(|program| program == "head");
+    // `find` ends with 1 when it could not look everywhere; what it found is found all the same.
+    let found_some = code == 1
+        && call.programs.iter().any(|program| program == "find")
+        && call
+            .output
+            .lines()
+            .any(|line| !line.trim().is_empty() && !line.starts_with("find: "));
+    if is_effectful(call) {
+        !call.programs.is_empty() && call.programs.iter().all(answers)
+    } else {
+        reader_left || found_some || call.programs.iter().any(answers)
+    }
+}
+
 /// Whether the call failed by its own account.
 pub(crate) fn broke(call: &ToolCall) -> bool {
-    call.failed() && !found_nothing(call)
+    call.failed() && !found_nothing(call) && !answered_by_status(call)
 }
 
 /// The class of a call's failure by its own account; `None` where it does not say, or did not fail.
@@ -265,6 +326,37 @@ mod tests {
         ] {
             assert!(!found_nothing(&call) && broke(&call), "{name}");
         }
+    }
+
+    #[test]
+    fn an_exit_status_that_is_an_answer_is_no_failure() {
+        let ended = |command: &str, code: i32, output: &str| ToolCall {
+            exit: Some(code),
+            output: output.into(),
+            ..sample("shell", command, EffectClass::Read)
+        };
+        for (call, answer) in [
+            (ended("diff a b", 1, "> 2"), true),
+            (ended("diff a b", 2, ""), false),
+            (ended("grep -c x f", 1, "0"), true),
+            (ended("git diff --quiet f", 1, ""), true),
+            (ended("git commit -m x", 1, ""), false),
+            (ended("systemctl is-active shop", 3, "inactive"), true),
+            (
+                ended("find / -name x", 1, "find: '/root': Permission denied\n/etc/x"),
+                true,
+            ),
+            (ended("find / -name x", 1, "find: '/root': Permission denied"), false),
+            (ended("make", 1, ""), false),
+        ] {
+            assert_eq!(answered_by_status(&call), answer, "{call}");
+        }
+        let mixed = ToolCall {
+            programs: vec!["test".into(), "make".into()],
+            effect: EffectClass::External,
+            ..ended("test -d x && make", 1, "")
+        };
+        assert!(broke(&mixed), "make may have failed");
     }
 
     #[test]

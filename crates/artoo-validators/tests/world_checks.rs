@@ -117,6 +117,8 @@ impl World {
         let config = WorldConfig::new(at("cwd"), at("workspace"), Some(at("home")));
         let runner = WorldChecks::new(config, Arc::clone(&self.shell) as Arc<dyn Toolbox>);
         let request = CheckRequest {
+            given: String::new(),
+            written: Vec::new(),
             check: serde_json::from_value::<Check>(check.clone()).unwrap(),
             tool_calls: Vec::new(),
             made: made.to_vec(),
@@ -158,7 +160,7 @@ fn file_checks_report_the_value_found_and_the_path() {
         (
             json!({"kind":"file_contains","path":"a.txt","pattern":"^beta \\d$"}),
             true,
-            "cwd/a.txt`, line 2: beta 5",
+            "cwd/a.txt` (14 bytes), line 2: beta 5",
         ),
         (
             json!({"kind":"file_contains","path":"a.txt","pattern":"gamma"}),
@@ -245,6 +247,8 @@ fn a_secret_in_a_file_does_not_get_into_the_evidence() {
         .masked_by(Arc::new(|text: &str| text.replace("swordfish", "[masked]")));
     for pattern in ["^KEY=", "nothing like it"] {
         let request = CheckRequest {
+            given: String::new(),
+            written: Vec::new(),
             check: Check::FileContains {
                 path: ".env".into(),
                 pattern: pattern.into(),
@@ -347,6 +351,8 @@ fn a_command_that_does_not_end_fails_the_check_as_environmental() {
     config.command_limit = artoo_protocol::Millis(0);
     let runner = WorldChecks::new(config, Arc::clone(&world.shell) as Arc<dyn Toolbox>);
     let request = CheckRequest {
+        given: String::new(),
+        written: Vec::new(),
         check: Check::CommandSucceeds { command: "slow".into() },
         tool_calls: Vec::new(),
         made: Vec::new(),

@@ -84,6 +84,7 @@ fn outcome(n: usize, criteria: usize, words: Words) -> SubTaskOutcome {
         tool_calls: Vec::new(),
         made: Vec::new(),
         carried_from: None,
+        uncertain: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

@@ -13,6 +13,7 @@ use crate::actor::Effect;
 use crate::blocked::implicated;
 use crate::control::{Move, Observation, Round};
 use crate::digest::{Digest, Packed};
+use crate::honesty::honesty;
 use crate::megrams::teaches;
 use crate::signals::Tally;
 use crate::words;
@@ -100,6 +101,7 @@ impl Running {
             output: request.merged_output,
             unmet: digest.unmet,
             unverified: digest.unverified,
+            honesty: honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria),
             ..self.result(at, Ending::Success, Cause::WithinThreshold, round.loss, round.grad_l)
         };
         end(megrams, result)
@@ -130,6 +132,7 @@ impl Running {
             output: request.merged_output,
             unmet: digest.unmet.clone(),
             unverified: digest.unverified.clone(),
+            honesty: honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria),
             ..self.result(at, Ending::Abandon, cause, round.loss, round.grad_l)
         };
         if !may_be_worded(cause) {

@@ -56,6 +56,7 @@ pub fn outcome(intent: &str, status: OutcomeStatus, verdicts: Vec<CriterionVerdi
         tool_calls: Vec::new(),
         made: Vec::new(),
         carried_from: None,
+        uncertain: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

@@ -1,8 +1,11 @@
 //! Counting criteria: what counts, with which weight, and in which class.
 
 use artoo_ggs::Tally;
+use artoo_ggs::honesty::honesty;
 use artoo_ggs::signals::Ground;
-use artoo_protocol::message::{CriterionVerdict, FailureMix, Mode, OutcomeStatus, SubTaskOutcome, VerdictSource};
+use artoo_protocol::message::{
+    CriterionVerdict, FailureClass, FailureMix, Grounds, Mode, OutcomeStatus, SubTaskOutcome, VerdictSource,
+};
 use proptest::prelude::*;
 
 use crate::build::{Environmental, Logical, attempts, criterion, fail, failed, matched, outcome, partly, pass};
@@ -155,6 +158,70 @@ fn unverified_is_what_passed_on_text_alone_or_was_not_judged() {
     let tally = Tally::of(&outcomes, &[]);
     assert_eq!(tally.unverified, ["by a model on text", "by nobody"]);
     assert_eq!((tally.distance().get(), tally.total), (0.0, 4));
+}
+
+#[test]
+fn what_the_executor_itself_doubts_is_not_verified_by_a_model() {
+    let by = |verdict: CriterionVerdict, source| CriterionVerdict { source, ..verdict };
+    let mut done = outcome(
+        "done",
+        OutcomeStatus::Matched,
+        vec![
+            by(pass("by a model"), VerdictSource::Model),
+            plausible(by(pass("on text"), VerdictSource::Model)),
+            by(pass("by a check"), VerdictSource::Check),
+        ],
+    );
+    done.uncertain = Some("a folder could not be read".to_owned());
+    let outcomes = [done];
+    assert_eq!(Tally::of(&outcomes, &[]).unverified, ["by a model", "on text"]);
+    let report = honesty(&outcomes, &[], &[]);
+    assert_eq!(
+        (report.proven.len(), report.judged.len(), report.unverified.len()),
+        (1, 0, 2)
+    );
+    assert!(report.unverified[0].evidence.contains("a folder could not be read"));
+}
+
+#[test]
+fn the_honesty_report_says_who_decided_each_criterion_and_on_what() {
+    let by = |verdict: CriterionVerdict, source| CriterionVerdict { source, ..verdict };
+    let mut done = outcome(
+        "done",
+        OutcomeStatus::Matched,
+        vec![
+            by(pass("by a model on evidence"), VerdictSource::Model),
+            plausible(by(pass("by a model on text"), VerdictSource::Model)),
+            by(pass("by a check"), VerdictSource::Check),
+        ],
+    );
+    done.success_criteria.push(criterion("by nobody", Mode::Verifiable));
+    let mut calls = done.tool_calls.clone();
+    if calls.is_empty() {
+        calls.push(
+            serde_json::from_value(serde_json::json!({
+                "tool": "shell", "input": {"command": "wc -l a.txt"}, "started_at": "2026-11-21T00:00:00.000Z",
+                "elapsed_ms": 1, "effect": "read"
+            }))
+            .unwrap(),
+        );
+    }
+    done.tool_calls = calls;
+    let failed = outcome(
+        "broken",
+        OutcomeStatus::Failed,
+        vec![fail("it failed", FailureClass::Logical)],
+    );
+    let report = honesty(&[done, failed], &[], &["of the whole".to_owned()]);
+    let named = |list: &[Grounds]| list.iter().map(|g| g.criterion.clone()).collect::<Vec<_>>();
+    assert_eq!(named(&report.proven), ["by a check"]);
+    assert_eq!(named(&report.judged), ["by a model on evidence"]);
+    assert_eq!(
+        named(&report.unverified),
+        ["by a model on text", "by nobody", "of the whole"]
+    );
+    assert_eq!(report.judged[0].calls.len(), 1);
+    assert!(report.summary().starts_with("1 proven by machine"));
 }
 
 proptest! {

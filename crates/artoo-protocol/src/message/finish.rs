@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::{Loss, PreviousDirective};
-use crate::ids::{Slug, TaskId};
+use crate::ids::{Slug, SubTaskId, TaskId};
 use crate::units::{Finite, Millis};
 
 /// The three endings.
@@ -95,6 +95,56 @@ pub struct FinalResult {
     /// Criteria that passed without tool evidence or a machine check, or were not judged.
     #[serde(default)]
     pub unverified: Vec<String>,
+    /// How far the result can be trusted, criterion by criterion.
+    #[serde(default, skip_serializing_if = "Honesty::is_empty")]
+    pub honesty: Honesty,
+}
+
+/// What stands behind a result: what a machine proved, what a model judged and on which evidence, what nobody verified.
+/// Criteria that failed are in [`FinalResult::unmet`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Honesty {
+    /// Decided by a machine check.
+    #[serde(default)]
+    pub proven: Vec<Grounds>,
+    /// Judged by a model on what tools did.
+    #[serde(default)]
+    pub judged: Vec<Grounds>,
+    /// Passed on text alone, or judged by nobody.
+    #[serde(default)]
+    pub unverified: Vec<Grounds>,
+}
+
+/// A criterion with what speaks for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grounds {
+    /// Word for word.
+    pub criterion: String,
+    /// The subtask it belongs to; a criterion of the whole task has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtask_id: Option<SubTaskId>,
+    /// The value found with its path and bytes, the judge's reason, or why nothing is known.
+    pub evidence: String,
+    /// The tool calls that the judge was shown, in short form; none for a machine check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+}
+
+impl Honesty {
+    /// Whether there is nothing to report.
+    pub fn is_empty(&self) -> bool {
+        self.proven.is_empty() && self.judged.is_empty() && self.unverified.is_empty()
+    }
+
+    /// One line for a person, such as `2 proven by machine, 1 judged by a model on evidence, 0 not verified`.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} proven by machine, {} judged by a model on evidence, {} not verified",
+            self.proven.len(),
+            self.judged.len(),
+            self.unverified.len()
+        )
+    }
 }
 
 /// The person stopped the task.

@@ -274,6 +274,9 @@ pub struct SubTaskOutcome {
     /// The earlier round in which it matched, when R4b counts it in this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_from: Option<u32>,
+    /// The executor itself was not sure of it, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<String>,
     /// R3 reported that it cannot be done.
     #[serde(default)]
     pub infeasible: bool,

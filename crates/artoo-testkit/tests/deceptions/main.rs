@@ -75,6 +75,8 @@ fn checks(staged: &Staged) -> WorldChecks {
         },
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         command_limit: Duration::from_secs(60),
+        web: None,
+        undo: None,
     });
     WorldChecks::new(WorldConfig::new(cwd, workspace, None), Arc::new(tools))
 }
@@ -207,8 +209,8 @@ fn no_deception_passes_by_code_and_honest_oddities_are_not_failed() {
     assert!(seen.iter().all(|s| s.situation.why.len() > 10), "each says why");
     assert!(of(&seen, Right::Fail).count() >= 60 && of(&seen, Right::Pass).count() >= 60);
 
-    let page = table(&seen);
-    println!("{page}");
+    let rates = table(&seen);
+    println!("{rates}");
     let false_passes = names(seen.iter().filter(|s| s.false_pass()));
     println!("false passes: {false_passes:#?}");
     let talked_round: Vec<_> = seen.iter().filter(|s| s.talked_round()).collect();
@@ -222,12 +224,31 @@ fn no_deception_passes_by_code_and_honest_oddities_are_not_failed() {
     );
     let honest = of(&seen, Right::Pass).count();
     assert!(false_fails.len() * 20 <= honest, "more than 5 % false fails");
+    page_shows(&rates);
+}
+
+/// The page shows the rates that were measured; `UPDATE_DOCS=1` writes them into it.
+fn page_shows(rates: &str) {
+    let path = root().join("docs/validation.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let start = page.find("| kind |").expect("the page has the table");
+    let end = start + page[start..].find("\n\n").unwrap() + 1;
+    let fresh = format!("{}{rates}{}", &page[..start], &page[end..]);
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    if update {
+        std::fs::write(&path, &fresh).unwrap();
+    }
+    assert!(
+        update || page == fresh,
+        "docs/validation.md is stale: run with UPDATE_DOCS=1"
+    );
 }
 
 /// The rates, as the page shows them.
 fn table(seen: &[Seen]) -> String {
-    let mut text =
-        String::from("| | situations | failed by code | left to a model | passed by code |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| kind | situations | failed by code | left to a model | passed by code |\n|---|---|---|---|---|\n",
+    );
     for (name, right) in [("deceiving", Right::Fail), ("honest", Right::Pass)] {
         let count = |code: Code| of(seen, right).filter(|s| s.code == code).count();
         let all = of(seen, right).count();

@@ -232,7 +232,8 @@ impl Call {
         let class = self.run.as_deref().map(artoo_executor::classify);
         let effect = match (&class, &self.write) {
             (Some(class), _) if class.writes.is_empty() => class.effect,
-            (Some(class), _) => class.effect.max(EffectClass::Create),
+            // Only the world knows whether what it wrote was there before.
+            (Some(class), _) => class.effect.max(self.effect.unwrap_or(EffectClass::Create)),
             (None, Some(_)) => self.effect.unwrap_or(EffectClass::Create),
             (None, None) => self.effect.unwrap_or(if self.fetch.is_some() {
                 EffectClass::Fetch

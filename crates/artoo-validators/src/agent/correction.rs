@@ -7,7 +7,6 @@ use artoo_protocol::message::{
 };
 use artoo_protocol::text::{head_tail, one_line};
 
-use super::rules::{Judged, first};
 use super::trial::Trial;
 use crate::evidence::{broke, primary};
 use crate::verdicts::{describe_failures, failing};
@@ -55,17 +54,14 @@ pub(super) fn correct(
 /// What to do, where no model said it: the rule's advice, else what the check wants.
 fn advice(subtask: &SubTask, trial: &Trial, aim: &CriterionVerdict) -> String {
     let criteria = &subtask.success_criteria;
-    let Some(criterion) = criteria.iter().find(|c| c.criterion == aim.criterion) else {
+    let Some((at, criterion)) = criteria.iter().enumerate().find(|(_, c)| c.criterion == aim.criterion) else {
         return String::new();
     };
-    let judged = Judged {
-        result: &trial.result,
-        criterion,
-        criteria,
-    };
-    match (aim.source, first(&judged)) {
-        (VerdictSource::Rule, Some((rule, _))) => rule.advice.to_owned(),
-        _ => format!("Make it hold.{}", machine(criterion)),
+    match (aim.source, trial.advice.get(&at)) {
+        (VerdictSource::Rule, Some(advice)) => (*advice).to_owned(),
+        (VerdictSource::Rule | VerdictSource::Check | VerdictSource::Model, _) => {
+            format!("Make it hold.{}", machine(criterion))
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl FastLoop {
             trajectory: Vec::new(),
             avoid: Vec::new(),
             made: Vec::new(),
+            written: Vec::new(),
         })
     }
 
@@ -105,7 +106,8 @@ fn begin(mut ledger: Ledger, result: ExecutionResult, context: &mut Context<'_>)
         context.effects.push(Effect::Conclude(Box::new(outcome)));
         return FastLoop::Concluded;
     }
-    let trial = Trial::open(&ledger.subtask, result);
+    let trial = Trial::open(&ledger.subtask, result, context.made);
+    let given = format!("{}\n{}", ledger.subtask.intent, ledger.subtask.context);
     let mut pending = BTreeMap::new();
     for (at, criterion) in criteria.iter().enumerate() {
         let Some(check) = &criterion.check else { continue };
@@ -121,6 +123,8 @@ fn begin(mut ledger: Ledger, result: ExecutionResult, context: &mut Context<'_>)
                 check: check.clone(),
                 tool_calls: trial.result.tool_calls.clone(),
                 made: context.made.to_vec(),
+                given: given.clone(),
+                written: ledger.written.clone(),
             },
         });
     }
@@ -229,6 +233,7 @@ fn conclude(mut ledger: Ledger, mut trial: Trial, context: &mut Context<'_>) -> 
     // Neither a faulty check nor a missing model is cured by doing the work once more, and a no is not to be worked around.
     let retry_helps = trial.faulty.is_empty() && !trial.no_model && !trial.result.refused;
     if !all_pass(&verdicts) && attempts_left && retry_helps {
+        ledger.note_written(&trial.result);
         add_avoided(&mut ledger.avoid, &trial.result.tool_calls, prevailing_class(&verdicts));
         if let Some(signal) = correct(&ledger.subtask, &trial, &verdicts, &ledger.avoid) {
             context.effects.push(Effect::Correct(Box::new(signal)));

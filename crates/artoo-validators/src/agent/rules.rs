@@ -39,6 +39,8 @@ pub(super) struct Judged<'a> {
     pub(super) criterion: &'a Criterion,
     /// All criteria of the subtask.
     pub(super) criteria: &'a [Criterion],
+    /// Paths that the task made in earlier attempts.
+    pub(super) made: &'a [String],
 }
 
 /// In the order in which they are tried.
@@ -111,6 +113,22 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "old_file_after_a_failed_action",
+        advice: "The action failed and the file is an old one. Find out why it failed, and do it again.",
+        applies: |judged| {
+            let (at, call) = primary(&judged.result.tool_calls)?;
+            let claimed = judged.result.status == ExecutionStatus::Completed;
+            let path = judged.criterion.check.as_ref().and_then(looked_at)?;
+            let name = path.trim_end_matches('/').rsplit('/').next()?;
+            let its_doing = !name.is_empty() && call.target().contains(name);
+            let worked = judged.result.tool_calls.iter().filter(|call| !broke(call));
+            let made = worked.flat_map(|call| &call.touched).chain(judged.made);
+            let old = !made.into_iter().any(|made| made.ends_with(name));
+            (claimed && its_doing && old && broke(call) && !exit_was_planned(call, judged.criteria))
+                .then(|| contradiction(at, call))
+        },
+    },
+    Rule {
         name: "every_call_failed",
         advice: "Every tool call failed. Use another tool or another input.",
         applies: |judged| {
@@ -156,6 +174,21 @@ fn contradiction(at: usize, call: &ToolCall) -> Finding {
     }
 }
 
+/// The file whose presence, or some text of which, a check looks at: an old one would do as well as a new one.
+fn looked_at(check: &Check) -> Option<&str> {
+    match check {
+        Check::FileExists { path } | Check::FileContains { path, .. } => Some(path),
+        Check::ExitCode { .. }
+        | Check::FileAbsent { .. }
+        | Check::OutputMatches { .. }
+        | Check::OutputEquals { .. }
+        | Check::JsonPath { .. }
+        | Check::Count { .. }
+        | Check::Sha256 { .. }
+        | Check::CommandSucceeds { .. } => None,
+    }
+}
+
 /// Whether some criterion's check expects exactly this failing exit status, as in "the test run fails".
 fn exit_was_planned(call: &ToolCall, criteria: &[Criterion]) -> bool {
     !call.interrupted
@@ -176,6 +209,7 @@ mod tests {
             result,
             criterion,
             criteria: std::slice::from_ref(criterion),
+            made: &[],
         })
         .map(|(rule, _)| rule.name)
     }
@@ -196,6 +230,10 @@ mod tests {
         );
         let write = sample("write_file", "a.txt", Create);
         let look = sample("shell", "ls", Read);
+        let touching = ToolCall {
+            touched: vec!["/w/a.txt".into()],
+            ..write.clone()
+        };
         let killed = |call: &ToolCall| ToolCall {
             interrupted: true,
             exit: None,
@@ -248,8 +286,20 @@ mod tests {
                 Some("primary_call_failed"),
             ),
             (
-                "failed, but a machine decides",
+                "failed, and a check could see an old file",
                 vec![broken(&write), look.clone()],
+                &on_file,
+                Some("old_file_after_a_failed_action"),
+            ),
+            (
+                "failed, but a machine decides about another file",
+                vec![broken(&sample("shell", "make b.txt", Create)), look.clone()],
+                &on_file,
+                None,
+            ),
+            (
+                "failed after the file was made",
+                vec![touching, broken(&write)],
                 &on_file,
                 None,
             ),

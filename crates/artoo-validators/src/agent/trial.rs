@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use artoo_protocol::message::{
-    Attempt, CriterionVerdict, ExecutionResult, FailureClass, OutcomeStatus, SubTask, SubTaskOutcome, VerdictSource,
+    Attempt, CriterionVerdict, ExecutionResult, ExecutionStatus, FailureClass, OutcomeStatus, SubTask, SubTaskOutcome,
+    ToolCall, VerdictSource,
 };
 use artoo_protocol::text::head_tail;
 use serde_json::Value;
@@ -11,12 +12,17 @@ use serde_json::Value;
 use super::rules::{self, Finding, Judged};
 use crate::verdicts::{self, all_pass, describe_failures};
 
+/// At most so many calls of earlier attempts that wrote files are kept.
+const WRITTEN_MAX: usize = 50;
+
 /// What R4a keeps of a subtask over its attempts.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) subtask: SubTask,
     pub(super) trajectory: Vec<Attempt>,
     pub(super) avoid: Vec<String>,
+    /// Calls of earlier attempts that wrote files.
+    pub(super) written: Vec<ToolCall>,
     /// Paths that its attempts made.
     pub(super) made: Vec<String>,
 }
@@ -26,6 +32,8 @@ pub(super) struct Ledger {
 pub(super) struct Trial {
     pub(super) result: ExecutionResult,
     pub(super) decided: BTreeMap<usize, CriterionVerdict>,
+    /// What R3 is told where a rule decided, by the number of the criterion.
+    pub(super) advice: BTreeMap<usize, &'static str>,
     /// Checks that could not run.
     pub(super) faulty: Vec<String>,
     /// There is no model to judge, so another attempt would end alike.
@@ -36,22 +44,27 @@ pub(super) struct Trial {
 
 impl Trial {
     /// Applies the evidence rules to every criterion.
-    pub(super) fn open(subtask: &SubTask, result: ExecutionResult) -> Self {
+    ///
+    /// `made` are the paths that the task made in earlier attempts.
+    pub(super) fn open(subtask: &SubTask, result: ExecutionResult, made: &[String]) -> Self {
         let criteria = &subtask.success_criteria;
-        let mut decided = BTreeMap::new();
+        let (mut decided, mut advice) = (BTreeMap::new(), BTreeMap::new());
         for (at, criterion) in criteria.iter().enumerate() {
             let judged = Judged {
                 result: &result,
                 criterion,
                 criteria,
+                made,
             };
-            if let Some((_, Finding { class, evidence })) = rules::first(&judged) {
+            if let Some((rule, Finding { class, evidence })) = rules::first(&judged) {
+                advice.insert(at, rule.advice);
                 decided.insert(at, verdicts::fail(criterion, class, VerdictSource::Rule, evidence));
             }
         }
         Self {
             result,
             decided,
+            advice,
             faulty: Vec::new(),
             no_model: false,
             what_was_wrong: String::new(),
@@ -98,6 +111,16 @@ impl Ledger {
         }
     }
 
+    /// Keeps the calls of a failed attempt that wrote files: a later attempt may show what they wrote.
+    pub(super) fn note_written(&mut self, result: &ExecutionResult) {
+        let writers = result.tool_calls.iter().filter(|call| !call.touched.is_empty());
+        for call in writers {
+            if self.written.len() < WRITTEN_MAX {
+                self.written.push(call.clone());
+            }
+        }
+    }
+
     /// Notes an attempt's verdicts.
     pub(super) fn record(&mut self, verdicts: &[CriterionVerdict]) {
         self.trajectory.push(Attempt {
@@ -125,6 +148,8 @@ impl Ledger {
             };
             head_tail(&words, 3_000)
         });
+        let uncertain = (result.status == ExecutionStatus::Uncertain)
+            .then(|| result.reason.clone().unwrap_or_else(|| "no reason given".to_owned()));
         SubTaskOutcome {
             subtask_id: self.subtask.subtask_id,
             parent_task_id: self.subtask.parent_task_id,
@@ -142,6 +167,7 @@ impl Ledger {
             tool_calls: result.tool_calls,
             made: self.made,
             carried_from: None,
+            uncertain,
             infeasible: result.infeasible,
             refused: result.refused,
             infrastructure,

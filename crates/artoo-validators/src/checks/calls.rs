@@ -1,23 +1,29 @@
 //! Checks on tool calls: pure functions of what the attempt's tools reported (design §7).
 //!
-//! Owns what "the output" is. For patterns and counts it is everything that the tools put out, call by call in their
-//! order, joined by line breaks. For equality and for JSON it is what the last successful call put out, since only one
+//! Owns what "the output" is. For patterns it is what each call put out, for counts all of that in order, joined by
+//! line breaks. For equality and for JSON it is what the last successful call put out, since only one
 //! text can be equal to another. Nothing is proved by what is missing: where a part of the output was cut or a call was
-//! interrupted, equality, JSON and counts fail and say so, while a match that is there passes.
+//! interrupted, equality, JSON and counts fail and say so, while a match that is there passes, unless there is a
+//! [doubt](super::vouching) about the call that put it out.
 
 use artoo_protocol::message::{Check, CountOf, CountOp, ToolCall};
 use artoo_protocol::text::one_line;
 use artoo_protocol::tool::CheckReport;
 use serde_json::Value;
 
+use super::vouching::{Evidence, Match, doubt, is_open, masked_status};
 use super::{compared, defect, failed, faulty, passed, pattern, pointed};
 use crate::evidence::broke;
 
 /// The tool whose calls have a command and an exit status.
 pub(super) const SHELL: &str = "shell";
 
+/// At most so many matches of one call are weighed.
+const MATCHES_WEIGHED: usize = 100;
+
 /// Decides a check that needs nothing but the calls; `None` for one that reads the world.
-pub fn decide(check: &Check, calls: &[ToolCall]) -> Option<CheckReport> {
+pub fn decide(check: &Check, evidence: Evidence<'_>) -> Option<CheckReport> {
+    let calls = evidence.calls;
     let of_calls = match check {
         Check::ExitCode { .. } | Check::OutputMatches { .. } | Check::OutputEquals { .. } => true,
         Check::JsonPath { path, .. } | Check::Count { path, .. } => path.is_none(),
@@ -38,9 +44,9 @@ pub fn decide(check: &Check, calls: &[ToolCall]) -> Option<CheckReport> {
     }
     match check {
         Check::ExitCode { command, equals } => Some(exit_code(calls, command.as_deref(), *equals)),
-        Check::OutputMatches { pattern } => Some(output_matches(calls, pattern)),
-        Check::OutputEquals { value } => Some(output_equals(calls, value)),
-        Check::JsonPath { pointer, equals, .. } => Some(json_path(calls, pointer, equals)),
+        Check::OutputMatches { pattern } => Some(output_matches(evidence, pattern)),
+        Check::OutputEquals { value } => Some(output_equals(evidence, value)),
+        Check::JsonPath { pointer, equals, .. } => Some(json_path(evidence, pointer, equals)),
         Check::Count {
             of, pattern, op, value, ..
         } => Some(count(calls, *of, pattern.as_deref(), *op, *value)),
@@ -66,74 +72,132 @@ fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckRep
     let wrong = meant
         .iter()
         .find(|(call, _)| call.exit != Some(equals) || call.interrupted);
-    match (wrong, meant.last()) {
-        (Some((call, command)), _) => failed(format!(
+    let masked = meant.iter().find_map(|(_, command)| {
+        let named = regex.as_ref()?.find(command)?;
+        let after = command.get(named.end()..)?;
+        (equals == 0)
+            .then(|| masked_status(command, after))
+            .flatten()
+            .map(|why| (command, why))
+    });
+    match (wrong, masked, meant.last()) {
+        (Some((call, command)), _, _) => failed(format!(
             "`{}` {}, expected exit status {equals}",
             one_line(command, 200),
             crate::evidence::ending(call)
         )),
-        (None, Some((_, command))) => passed(format!(
+        (None, Some((command, why)), _) => failed(format!(
+            "`{}` ended with exit status {equals}, but {why}; run it on its own, or with `set -o pipefail`",
+            one_line(command, 200)
+        )),
+        (None, None, Some((_, command))) => passed(format!(
             "{} shell calls ended with exit status {equals}, the last one `{}`",
             meant.len(),
             one_line(command, 200)
         )),
-        (None, None) => failed(match command {
+        (None, None, None) => failed(match command {
             Some(command) => format!("no shell call's command matches `{}`", one_line(command, 200)),
             None => "no shell command ran".to_owned(),
         }),
     }
 }
 
-fn output_matches(calls: &[ToolCall], text: &str) -> CheckReport {
+fn output_matches(evidence: Evidence<'_>, text: &str) -> CheckReport {
     let regex = match pattern::compile(text) {
         Ok(regex) => regex,
         Err(reason) => return faulty(reason),
     };
-    let output = joined(calls);
-    match pattern::first_match(&regex, &output) {
-        Some((line, found)) => passed(format!(
-            "line {line} of the tools' output matches: {}",
-            one_line(found, 200)
-        )),
-        None => failed(format!(
+    let calls = evidence.calls;
+    let open = is_open(text);
+    let mut doubted = None;
+    for (at, call) in calls.iter().enumerate() {
+        let output = call.output.trim_end_matches(['\n', '\r']);
+        for found in pattern::matches(&regex, output).take(MATCHES_WEIGHED) {
+            let weighed = Match {
+                evidence,
+                at,
+                call,
+                found: found.text,
+                line: found.line,
+                open,
+            };
+            match doubt(&weighed) {
+                Some(why) => doubted = doubted.or(Some(why)),
+                None => {
+                    return passed(format!(
+                        "call {} ({}), line {} of its output ({} bytes): {}",
+                        at + 1,
+                        call.tool,
+                        found.number,
+                        call.output.len(),
+                        one_line(found.line, 200)
+                    ));
+                }
+            }
+        }
+    }
+    failed(doubted.unwrap_or_else(|| {
+        format!(
             "nothing in the tools' output matches `{}`{}; it begins: {}",
             one_line(text, 200),
             incomplete(calls)
                 .map(|why| format!(", as far as it was kept ({why})"))
                 .unwrap_or_default(),
-            one_line(&output, 200)
-        )),
-    }
+            one_line(&joined(calls), 200)
+        )
+    }))
 }
 
-fn output_equals(calls: &[ToolCall], value: &str) -> CheckReport {
-    let call = match last_successful(calls) {
-        Ok(call) => call,
+fn output_equals(evidence: Evidence<'_>, value: &str) -> CheckReport {
+    let (at, call) = match last_successful(evidence.calls) {
+        Ok(last) => last,
         Err(report) => return report,
     };
     let found = one_line(&call.output, 200);
-    if call.output.trim() == value.trim() {
-        passed(format!(
-            "the last successful call ({}) put out exactly: {found}",
-            call.tool
-        ))
-    } else {
-        failed(format!(
+    if call.output.trim() != value.trim() {
+        return failed(format!(
             "the last successful call ({}) put out: {found}, expected: {}",
             call.tool,
             one_line(value, 200)
-        ))
+        ));
     }
+    vouched(evidence, at, call).unwrap_or_else(|| {
+        passed(format!(
+            "the last successful call (call {}, {}) put out exactly: {found} ({} bytes)",
+            at + 1,
+            call.tool,
+            call.output.len()
+        ))
+    })
 }
 
-fn json_path(calls: &[ToolCall], pointer: &str, equals: &Value) -> CheckReport {
-    match last_successful(calls) {
-        Ok(call) => {
+fn json_path(evidence: Evidence<'_>, pointer: &str, equals: &Value) -> CheckReport {
+    match last_successful(evidence.calls) {
+        Ok((at, call)) => {
             let source = format!("the output of the last successful call ({})", call.tool);
-            pointed(&call.output, pointer, equals, &source)
+            let report = pointed(&call.output, pointer, equals, &source);
+            if report.passed {
+                vouched(evidence, at, call).unwrap_or(report)
+            } else {
+                report
+            }
         }
         Err(report) => report,
     }
+}
+
+/// A fail when there is a doubt about the whole output of a call.
+fn vouched(evidence: Evidence<'_>, at: usize, call: &ToolCall) -> Option<CheckReport> {
+    let line = call.output.trim();
+    let weighed = Match {
+        evidence,
+        at,
+        call,
+        found: line,
+        line,
+        open: false,
+    };
+    (!line.is_empty()).then(|| doubt(&weighed)).flatten().map(failed)
 }
 
 fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value: u64) -> CheckReport {
@@ -161,13 +225,13 @@ fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value
 }
 
 /// The last call that did its work, if the whole of its output is there.
-fn last_successful(calls: &[ToolCall]) -> Result<&ToolCall, CheckReport> {
-    match calls.iter().rfind(|call| !broke(call)) {
-        Some(call) if call.truncated => Err(failed(format!(
+fn last_successful(calls: &[ToolCall]) -> Result<(usize, &ToolCall), CheckReport> {
+    match calls.iter().enumerate().rfind(|(_, call)| !broke(call)) {
+        Some((_, call)) if call.truncated => Err(failed(format!(
             "the output of the last successful call ({}) was cut, so it proves nothing here",
             call.tool
         ))),
-        Some(call) => Ok(call),
+        Some(last) => Ok(last),
         None => Err(failed("no tool call was successful, so there is no output to look at")),
     }
 }
@@ -207,8 +271,16 @@ mod tests {
         }
     }
 
+    fn bare(calls: &[ToolCall]) -> Evidence<'_> {
+        Evidence {
+            calls,
+            written: &[],
+            given: "",
+        }
+    }
+
     fn check(json: &str, calls: &[ToolCall]) -> CheckReport {
-        decide(&serde_json::from_str(json).unwrap(), calls).expect("a check on calls")
+        decide(&serde_json::from_str(json).unwrap(), bare(calls)).expect("a check on calls")
     }
 
     /// Attempts that the tables below speak of.
@@ -285,7 +357,7 @@ mod tests {
                 r#"{"kind":"output_matches","pattern":"^gamma \\d$"}"#,
                 "prose",
                 true,
-                "line 3",
+                "call 2 (shell), line 1",
             ),
             (r#"{"kind":"output_matches","pattern":"5"}"#, "cut", true, "5"),
             (r#"{"kind":"output_matches","pattern":"6"}"#, "cut", false, "was cut"),
@@ -304,7 +376,7 @@ mod tests {
         let json = |at: &str, value: &str| format!(r#"{{"kind":"json_path","pointer":"{at}","equals":{value}}}"#);
         table(&[
             (&equals(" gamma 3"), "prose", true, "gamma 3"),
-            (&equals("5"), "five, then bad", true, "5"),
+            (&equals("5"), "five, then bad", false, "made again later, and failed"),
             (&equals("4"), "five", false, "put out: 5, expected: 4"),
             (&equals("5"), "cut", false, "was cut"),
             (&equals("5"), "killed", false, "no tool call was successful"),
@@ -379,7 +451,7 @@ mod tests {
             r#"{"kind":"count","of":"lines","path":"x","op":"eq","value":1}"#,
             r#"{"kind":"command_succeeds","command":"true"}"#,
         ] {
-            assert_eq!(decide(&serde_json::from_str(kind).unwrap(), &[]), None);
+            assert_eq!(decide(&serde_json::from_str(kind).unwrap(), bare(&[])), None);
         }
     }
 }

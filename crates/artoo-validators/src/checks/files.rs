@@ -15,6 +15,7 @@ use artoo_protocol::text::{first_n, one_line};
 use artoo_protocol::tool::{CheckReport, CheckRequest};
 use sha2::{Digest, Sha256};
 
+use super::vouching::Evidence;
 use super::{blocked, compared, failed, faulty, passed, pattern, pointed};
 
 /// A file larger than this many bytes is not read.
@@ -93,10 +94,11 @@ pub(super) fn decide(request: &CheckRequest, places: &Places, mask: &Mask, stop:
         touched.chain(&request.made).map(String::as_str)
     };
     let at = |path: &str| places.resolve(path, made());
+    let evidence = Evidence::from(request);
     let report = match &request.check {
         Check::FileExists { path } => Ok(exists(&at(path))),
         Check::FileAbsent { path } => Ok(absent(&at(path))),
-        Check::FileContains { path, pattern } => contains(&at(path), pattern, mask, stop),
+        Check::FileContains { path, pattern } => contains(&at(path), pattern, evidence, mask, stop),
         Check::JsonPath {
             path: Some(path),
             pointer,
@@ -141,12 +143,27 @@ fn absent(path: &Path) -> CheckReport {
     }
 }
 
-fn contains(path: &Path, wanted: &str, mask: &Mask, stop: &AtomicBool) -> Result<CheckReport, CheckReport> {
+fn contains(
+    path: &Path,
+    wanted: &str,
+    evidence: Evidence<'_>,
+    mask: &Mask,
+    stop: &AtomicBool,
+) -> Result<CheckReport, CheckReport> {
     let regex = pattern::compile(wanted).map_err(faulty)?;
     let text = text(path, stop)?;
     let file = shown(path);
-    Ok(match pattern::first_match(&regex, &text) {
-        Some((line, found)) => passed(format!("{file}, line {line}: {}", excerpt(found, mask))),
+    let first = pattern::matches(&regex, &text).next();
+    Ok(match first {
+        Some(found) => match evidence.made_up(path, wanted, found.text) {
+            Some(why) => failed(why),
+            None => passed(format!(
+                "{file} ({} bytes), line {}: {}",
+                text.len(),
+                found.number,
+                excerpt(found.line, mask)
+            )),
+        },
         None => failed(format!(
             "nothing in {file} ({} bytes) matches `{}`; it begins: {}",
             text.len(),
@@ -313,6 +330,8 @@ mod tests {
             r#"{"kind":"file_contains","path":"a","pattern":"x"}"#,
         ] {
             let request = CheckRequest {
+                given: String::new(),
+                written: Vec::new(),
                 check: serde_json::from_str(check).unwrap(),
                 tool_calls: Vec::new(),
                 made: Vec::new(),

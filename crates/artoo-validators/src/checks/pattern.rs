@@ -31,11 +31,33 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
         })
 }
 
-/// The line of the first match, with its number from 1.
-pub(super) fn first_match<'a>(regex: &Regex, text: &'a str) -> Option<(usize, &'a str)> {
-    let found = regex.find(text)?;
-    let before = text.get(..found.start())?;
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = text.get(start..)?.lines().next().unwrap_or_default();
-    Some((before.matches('\n').count() + 1, line))
+/// Where a pattern matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found<'a> {
+    /// The number of its line, from 1.
+    pub(super) number: usize,
+    /// The line in which it begins.
+    pub(super) line: &'a str,
+    /// The text that matched.
+    pub(super) text: &'a str,
+}
+
+/// Every match, in order.
+pub(super) fn matches<'a>(regex: &'a Regex, text: &'a str) -> impl Iterator<Item = Found<'a>> {
+    let (mut counted, mut number) = (0, 1);
+    regex.find_iter(text).map(move |found| {
+        let between = text.get(counted..found.start()).unwrap_or_default();
+        number += between.matches('\n').count();
+        counted = found.start();
+        let start = text
+            .get(..found.start())
+            .unwrap_or_default()
+            .rfind('\n')
+            .map_or(0, |at| at + 1);
+        Found {
+            number,
+            line: text.get(start..).unwrap_or_default().lines().next().unwrap_or_default(),
+            text: found.as_str(),
+        }
+    })
 }

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::calls::SHELL;
 use super::files::{Mask, Places};
+use super::vouching::Evidence;
 use super::{blocked, calls, defect, failed, faulty, files, passed};
 
 /// What checks may look at and for how long.
@@ -85,7 +86,7 @@ impl WorldChecks {
         let (flag, mask) = (Arc::clone(&stop.0), Arc::clone(&self.mask));
         let (places, request) = (self.places.clone(), request.clone());
         let looking = tokio::task::spawn_blocking(move || {
-            calls::decide(&request.check, &request.tool_calls)
+            calls::decide(&request.check, Evidence::from(&request))
                 .or_else(|| files::decide(&request, &places, &*mask, &flag))
                 .unwrap_or_else(|| faulty("this check is of no kind that can be run here"))
         });

@@ -151,6 +151,8 @@ impl TaskState {
                         check: check.clone(),
                         tool_calls: calls.clone(),
                         made: self.made.clone(),
+                        given: self.round.manifest.intent.clone(),
+                        written: Vec::new(),
                     },
                 });
             } else if gate == Gate::AllMatched && criterion.mode == Mode::Verifiable && calls.is_empty() {

@@ -149,6 +149,7 @@ fn not_run(planned: &PlannedSubTask, manifest: &DispatchManifest, failed_sequenc
         tool_calls: Vec::new(),
         made: Vec::new(),
         carried_from: None,
+        uncertain: None,
         infeasible: false,
         refused: false,
         infrastructure: false,

@@ -79,6 +79,7 @@ pub(crate) fn outcome(id: &str, status: OutcomeStatus) -> SubTaskOutcome {
         tool_calls: Vec::new(),
         made: Vec::new(),
         carried_from: None,
+        uncertain: None,
         infeasible: false,
         refused: false,
         infrastructure: false,
