@@ -66,10 +66,9 @@ pub(super) const DOUBTS: &[Doubt] = &[
         name: "repeated_and_failed",
         because: "the same call was made again later, and failed",
         applies: |m| {
-            let later = m.evidence.calls.iter().skip(m.at + 1);
+            let mut later = m.evidence.calls.iter().skip(m.at + 1);
             later
-                .filter(|later| later.tool == m.call.tool && later.input == m.call.input)
-                .next_back()
+                .rfind(|later| later.tool == m.call.tool && later.input == m.call.input)
                 .is_some_and(broke)
         },
     },
