@@ -8,6 +8,7 @@
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     clippy::disallowed_methods,
     missing_docs,
     reason = "bench code"

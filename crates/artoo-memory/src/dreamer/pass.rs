@@ -132,7 +132,7 @@ impl Pass<'_> {
     }
 
     /// How many more changes this pass may make.
-    const fn allowed(&self, tidied: &Tidied) -> usize {
+    fn allowed(&self, tidied: &Tidied) -> usize {
         match self.mode {
             Mode::Perform => CHANGES_MAX.saturating_sub(tidied.changes()),
             Mode::Look => usize::MAX,
