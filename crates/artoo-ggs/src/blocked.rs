@@ -9,6 +9,8 @@
 use artoo_protocol::message::{CriterionVerdict, Directive, OutcomeStatus, SubTaskOutcome, ToolCall, Urgency, Verdict};
 use artoo_protocol::tool::EffectClass;
 
+use crate::params::BlockedTargets;
+
 /// Most tools that are kept blocked for one task; the oldest go first.
 const TOOLS_MAX: usize = 64;
 /// Most targets that are kept blocked for one task; the oldest go first.
@@ -172,13 +174,23 @@ impl History {
     /// becomes free again (an empty list means that they are not known).
     pub fn block(
         &mut self,
+        rule: BlockedTargets,
         directive: Directive,
         urgency: Urgency,
         outcomes: &[SubTaskOutcome],
         implicated: &[&ToolCall],
         offered: &[String],
     ) -> Blocked {
-        let latest_targets = distinct(implicated.iter().filter_map(|call| blockable_target(call)));
+        let to_blame = |call: &&&ToolCall| match rule {
+            BlockedTargets::Implicated => true,
+            BlockedTargets::Failed => call.failed(),
+        };
+        let latest_targets = distinct(
+            implicated
+                .iter()
+                .filter(to_blame)
+                .filter_map(|call| blockable_target(call)),
+        );
         extend(&mut self.targets, latest_targets.iter().cloned(), TARGETS_MAX);
         match directive {
             Directive::ChangePath | Directive::Refine => Blocked {

@@ -39,6 +39,17 @@ pub enum WrongButImproving {
     Refine,
 }
 
+/// Whose targets a directive blocks (design §13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockedTargets {
+    /// Those of all implicated calls: that failed, or whose output a failed verdict cites.
+    #[default]
+    Implicated,
+    /// Only those of calls that failed by themselves: where a result is only not what was wanted, the place is not to blame.
+    Failed,
+}
+
 /// Parameters of the controller; any of them may be left out in JSON and TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -76,6 +87,8 @@ pub struct Params {
     pub first_round: FirstRound,
     /// What cell 6 asks for; default `change_approach`.
     pub wrong_but_improving: WrongButImproving,
+    /// Whose targets are blocked; default `implicated`.
+    pub blocked_targets: BlockedTargets,
 }
 
 impl Default for Params {
@@ -96,6 +109,7 @@ impl Default for Params {
             gradient: Gradient::Total,
             first_round: FirstRound::Plateau,
             wrong_but_improving: WrongButImproving::ChangeApproach,
+            blocked_targets: BlockedTargets::Implicated,
         }
     }
 }

@@ -25,7 +25,7 @@ pub use compare::{Contender, Grid, Row};
 pub use family::Family;
 pub use policy::Policy;
 
-use crate::params::{FirstRound, Gradient, Params, WrongButImproving};
+use crate::params::{BlockedTargets, FirstRound, Gradient, Params, WrongButImproving};
 
 /// Parameters that [`tune`] found on other families than those that they are judged on; see `docs/controller-lab.md`.
 pub const CALIBRATED: &str = include_str!("calibrated.json");
@@ -59,6 +59,20 @@ pub fn contenders() -> Vec<Contender> {
             "GGS, improving is refined",
             Params {
                 wrong_but_improving: WrongButImproving::Refine,
+                ..spec
+            },
+        ),
+        with(
+            "GGS, only failed targets",
+            Params {
+                blocked_targets: BlockedTargets::Failed,
+                ..spec
+            },
+        ),
+        with(
+            "GGS, δ = 0",
+            Params {
+                delta: artoo_protocol::Unit01::ZERO,
                 ..spec
             },
         ),

@@ -11,7 +11,7 @@ use super::planner::Demand;
 use super::plant::{ATTEMPTS, Plan, Report, Task};
 use crate::control::{Control, Move, Observation};
 use crate::loss::{gradient, loss, omega};
-use crate::params::Params;
+use crate::params::{BlockedTargets, Params};
 use crate::table::{above, at_least};
 
 /// Rounds of the policies that know no better measure: the first plan and three more, as many as the controller's defaults allow.
@@ -207,9 +207,20 @@ impl Memory {
             Move::Succeed => Step::Succeed,
             Move::Abandon(_) => Step::Abandon,
             Move::Direct(directive) => {
-                let demand = self
-                    .blocks
-                    .directed(task, plan, directive, round.urgency, report, implicated);
+                let demand = self.blocks.directed(
+                    task,
+                    plan,
+                    directive,
+                    round.urgency,
+                    report,
+                    Implicated {
+                        call: implicated,
+                        target: match params.blocked_targets {
+                            BlockedTargets::Implicated => implicated,
+                            BlockedTargets::Failed => report.call_failed,
+                        },
+                    },
+                );
                 Step::Replan(demand, 0)
             }
         }
@@ -257,6 +268,15 @@ fn blamed(plan: Plan, implausibility: f64) -> (u32, u32) {
     }
 }
 
+/// What is to blame for a failure.
+#[derive(Clone, Copy, Debug)]
+struct Implicated {
+    /// The call, and so the approach.
+    call: bool,
+    /// Its target.
+    target: bool,
+}
+
 /// The books of what is refused.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
@@ -284,9 +304,9 @@ impl Blocks {
         directive: Directive,
         urgency: Urgency,
         report: &Report,
-        implicated: bool,
+        implicated: Implicated,
     ) -> Demand {
-        let latest_path = if implicated { bit(plan.path) } else { 0 };
+        let latest_path = if implicated.target { bit(plan.path) } else { 0 };
         self.paths |= latest_path;
         let (approaches, paths) = match directive {
             Directive::ChangePath | Directive::Refine => match urgency {
@@ -296,7 +316,7 @@ impl Blocks {
             Directive::ChangeApproach | Directive::BreakSymmetry => {
                 let blocks = match urgency {
                     Urgency::Lower => report.call_failed,
-                    Urgency::Neutral => implicated,
+                    Urgency::Neutral => implicated.call,
                     Urgency::Higher => true,
                 };
                 let latest = if blocks { self.block(plan.approach) } else { 0 };

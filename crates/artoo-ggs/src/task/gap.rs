@@ -58,9 +58,14 @@ impl Running {
         tally: &Tally<'_>,
     ) -> (PlanDirective, Vec<Megram>) {
         let calls = implicated(&request.outcomes, &request.task_verdicts);
-        let blocked = self
-            .history
-            .block(directive, round.urgency, &request.outcomes, &calls, at.offered);
+        let blocked = self.history.block(
+            at.params.blocked_targets,
+            directive,
+            round.urgency,
+            &request.outcomes,
+            &calls,
+            at.offered,
+        );
         let driver = tally
             .driver()
             .map_or(request.gap_summary.as_str(), |failure| failure.criterion);

@@ -1,7 +1,7 @@
 //! Directives: what they block, what they ask for, and what memory learns from them.
 
 use artoo_ggs::blocked::{blamed, cites, tool_names};
-use artoo_ggs::{Effect, Params};
+use artoo_ggs::{BlockedTargets, Effect, Params};
 use artoo_protocol::message::{
     CriterionVerdict, Directive, FailureMix, MacroState, OutcomeStatus, PreviousDirective, SubTaskOutcome, ToolCall,
     Urgency,
@@ -204,6 +204,33 @@ fn blocked_targets_accumulate_over_all_rounds() {
     assert!(third.blocked_tools.is_empty());
     assert_eq!(third.directive, Directive::ChangePath);
     assert_eq!(third.prev_directive, PreviousDirective::ChangePath);
+}
+
+#[test]
+fn targets_of_calls_that_are_only_cited_may_be_left_free() {
+    let blocked = |rule| {
+        let mut bench = Bench::new(Params {
+            blocked_targets: rule,
+            ..Params::default()
+        });
+        let id = bench.begin(1);
+        let wrong = outcome(
+            "count",
+            OutcomeStatus::Failed,
+            vec![evidence(fail("the count is 12", Environmental), "found 11 files")],
+        );
+        let calls = vec![
+            broken("read_file", "/gone"),
+            ToolCall {
+                output: "found 11 files".into(),
+                ..call("search", json!({"query": "rs"}))
+            },
+        ];
+        let effects = bench.say(replan(&id, 0, vec![with_calls(wrong, calls)]));
+        directive(&effects).blocked_targets.clone()
+    };
+    assert_eq!(blocked(BlockedTargets::Implicated), ["/gone", "rs"]);
+    assert_eq!(blocked(BlockedTargets::Failed), ["/gone"]);
 }
 
 #[test]

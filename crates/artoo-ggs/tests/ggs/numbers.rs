@@ -2,8 +2,8 @@
 
 use artoo_ggs::loss::omega;
 use artoo_ggs::{
-    Bands, Choice, Control, FirstRound, Gradient, Move, Observation, Params, WrongButImproving, cascade, decide,
-    quantise, table,
+    Bands, BlockedTargets, Choice, Control, FirstRound, Gradient, Move, Observation, Params, WrongButImproving,
+    cascade, decide, quantise, table,
 };
 use artoo_protocol::message::{Cause, Directive, Loss, Urgency};
 use artoo_protocol::{Finite, Millis, Unit01};
@@ -169,6 +169,43 @@ fn two_worsening_rounds_in_a_row_end_the_task() {
 }
 
 #[test]
+fn the_first_round_and_an_improving_wrong_approach_may_be_read_otherwise() {
+    let run = |params: Params, ds: [f64; 2]| {
+        let mut control = Control::default();
+        ds.map(|d| control.observe(&params, seen(d, 0.9, 0)).decision)
+    };
+    let act = Move::Direct;
+    let spec = Params::default();
+    assert_eq!(
+        run(spec, [0.9, 0.5]),
+        [act(Directive::BreakSymmetry), act(Directive::ChangeApproach)]
+    );
+    let movement = Params {
+        first_round: FirstRound::Movement,
+        ..spec
+    };
+    assert_eq!(
+        run(movement, [0.9, 0.5]),
+        [act(Directive::ChangeApproach), act(Directive::ChangeApproach)]
+    );
+    let trusting = Params {
+        wrong_but_improving: WrongButImproving::Refine,
+        ..spec
+    };
+    assert_eq!(
+        run(trusting, [0.9, 0.5]),
+        [act(Directive::BreakSymmetry), act(Directive::Refine)]
+    );
+    // Worsening is none of it.
+    assert_eq!(run(trusting, [0.5, 0.9])[1], act(Directive::ChangeApproach));
+    let both = Params {
+        first_round: FirstRound::Movement,
+        ..trusting
+    };
+    assert_eq!(run(both, [0.9, 0.9])[0], act(Directive::Refine));
+}
+
+#[test]
 fn spending_time_alone_does_not_kill_a_task() {
     let params = Params {
         max_replans: 100,
@@ -239,6 +276,7 @@ prop_compose! {
             time_budget_ms: Millis(budget), max_replans, kill_after,
             gradient: if task { Gradient::Task } else { Gradient::Total },
             first_round: if options.0 { FirstRound::Movement } else { FirstRound::Plateau },
+            blocked_targets: BlockedTargets::Implicated,
             wrong_but_improving: if options.1 { WrongButImproving::Refine } else { WrongButImproving::ChangeApproach },
         }
     }

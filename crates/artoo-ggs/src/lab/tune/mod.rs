@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::episode::{Draw, run};
 use super::family::Family;
 use super::policy::Policy;
-use crate::params::{FirstRound, Gradient, Params, WrongButImproving};
+use crate::params::{BlockedTargets, FirstRound, Gradient, Params, WrongButImproving};
 
 /// Which choices between rules may be made beside the nine numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,7 @@ impl Search {
         if self.rules == Rules::Any {
             point.push(choice(self.start.first_round == FirstRound::Movement));
             point.push(choice(self.start.wrong_but_improving == WrongButImproving::Refine));
+            point.push(choice(self.start.blocked_targets == BlockedTargets::Failed));
         }
         point
     }
@@ -161,6 +162,13 @@ impl Search {
                 WrongButImproving::Refine
             } else {
                 WrongButImproving::ChangeApproach
+            };
+        }
+        if let Some(failed) = choice() {
+            params.blocked_targets = if failed {
+                BlockedTargets::Failed
+            } else {
+                BlockedTargets::Implicated
             };
         }
         params
