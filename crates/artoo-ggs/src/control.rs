@@ -7,8 +7,8 @@ use artoo_protocol::message::{Cause, Directive, Loss, Urgency};
 use artoo_protocol::{Finite, Millis, Unit01};
 
 use crate::loss::{gradient, loss, omega, task_part};
-use crate::params::{FirstRound, Gradient, Params, WrongButImproving};
-use crate::table::{Bands, Cell, Choice, Distance, Slope, above, decide, quantise};
+use crate::params::{FirstRound, Gradient, NearGoal, Params, WrongButImproving};
+use crate::table::{Bands, Cell, Choice, Distance, Resources, Slope, above, decide, quantise};
 
 /// What the sensor reports about one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +118,7 @@ impl Control {
             decision: resolve(
                 params,
                 &observation,
+                bands,
                 wanted(params, bands, cell.choice),
                 kill_switch(params, self.worsening),
             ),
@@ -152,12 +153,20 @@ fn wanted(params: &Params, bands: Bands, choice: Choice) -> Choice {
     }
 }
 
-fn resolve(params: &Params, observation: &Observation, choice: Choice, killed: bool) -> Move {
+fn resolve(params: &Params, observation: &Observation, bands: Bands, choice: Choice, killed: bool) -> Move {
     if observation.elapsed >= params.time_budget_ms {
         return Move::Abandon(Cause::Budget);
     }
     if let Some(cause) = observation.veto {
         return Move::Abandon(cause);
+    }
+    if params.near_goal == NearGoal::Finish && bands.distance == Distance::Near {
+        let ends = bands.resources == Resources::Spent || killed || observation.advice.is_some();
+        return if ends {
+            Move::Succeed
+        } else {
+            Move::Direct(Directive::Refine)
+        };
     }
     match choice {
         Choice::Abandon => Move::Abandon(Cause::Resources),

@@ -51,7 +51,7 @@ pub use actor::{Controller, Effect};
 pub use control::{Control, Move, Observation, Round};
 pub use explain::{Explained, explain};
 pub use lines::{BadInput, BadLine, Stepper, decide_line};
-pub use params::{BlockedTargets, FirstRound, Gradient, Params, WrongButImproving};
+pub use params::{BlockedTargets, FirstRound, Gradient, NearGoal, Params, WrongButImproving};
 pub use signals::Tally;
 pub use table::{Bands, Cell, Choice, Row, cascade, decide, quantise, table};
 pub use task::WORDING_WAIT;

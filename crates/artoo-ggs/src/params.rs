@@ -39,6 +39,17 @@ pub enum WrongButImproving {
     Refine,
 }
 
+/// What a result asks for that is close enough, and not complete (design §12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NearGoal {
+    /// To be delivered at once, with what is missing named.
+    #[default]
+    Stop,
+    /// To be refined while anything is left; it is delivered when the resources, the replans or law 2 would end the task.
+    Finish,
+}
+
 /// Whose targets a directive blocks (design §13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,6 +100,8 @@ pub struct Params {
     pub wrong_but_improving: WrongButImproving,
     /// Whose targets are blocked; default `implicated`.
     pub blocked_targets: BlockedTargets,
+    /// What D ≤ δ asks for; default `stop`.
+    pub near_goal: NearGoal,
 }
 
 impl Default for Params {
@@ -110,6 +123,7 @@ impl Default for Params {
             first_round: FirstRound::Plateau,
             wrong_but_improving: WrongButImproving::ChangeApproach,
             blocked_targets: BlockedTargets::Implicated,
+            near_goal: NearGoal::Stop,
         }
     }
 }

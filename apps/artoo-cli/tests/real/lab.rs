@@ -20,7 +20,7 @@ fn a_comparison_is_reproducible_and_written_as_tables_pictures_and_a_page() {
     let told = sandbox.run(&[&args[..], &["--json"]].concat());
     let rows = told.ended(0).json();
     assert_eq!(rows, sandbox.run(&[&args[..], &["--json"]].concat()).json());
-    assert!(told.err.contains("100 % of 880 tasks"), "{told:#?}");
+    assert!(told.err.contains("100 % of 1120 tasks"), "{told:#?}");
     let solved = |policy: &str| {
         let rows = rows.as_array().unwrap();
         let row = rows
@@ -33,7 +33,7 @@ fn a_comparison_is_reproducible_and_written_as_tables_pictures_and_a_page() {
     let told = sandbox.run(&[&args[..], &["--params", "strict.json", "--out", "lab"]].concat());
     assert!(told.ended(0).out.contains("| GGS, strict |"), "{told:#?}");
     let made = |name: &str| std::fs::read_to_string(sandbox.project().join("lab").join(name)).unwrap();
-    assert_eq!(made("results.csv").lines().count(), 1 + 2 * 12);
+    assert_eq!(made("results.csv").lines().count(), 1 + 2 * 15);
     assert!(made("results.md").contains("### mix, skill 0.5"));
     assert!(made("index.html").contains("artoo ggs simulate --seed 1 --tasks 40"));
     for picture in ["easy.svg", "mix.svg", "regret-0.5.svg", "trade-0.5.svg"] {

@@ -25,7 +25,7 @@ pub use compare::{Contender, Grid, Row};
 pub use family::Family;
 pub use policy::Policy;
 
-use crate::params::{BlockedTargets, FirstRound, Gradient, Params, WrongButImproving};
+use crate::params::{BlockedTargets, FirstRound, Gradient, NearGoal, Params, WrongButImproving};
 
 /// Parameters that [`tune`] found on other families than those that they are judged on; see `docs/controller-lab.md`.
 pub const CALIBRATED: &str = include_str!("calibrated.json");
@@ -66,6 +66,13 @@ pub fn contenders() -> Vec<Contender> {
             "GGS, only failed targets",
             Params {
                 blocked_targets: BlockedTargets::Failed,
+                ..spec
+            },
+        ),
+        with(
+            "GGS, near is finished",
+            Params {
+                near_goal: NearGoal::Finish,
                 ..spec
             },
         ),

@@ -2,8 +2,8 @@
 
 use artoo_ggs::loss::omega;
 use artoo_ggs::{
-    Bands, BlockedTargets, Choice, Control, FirstRound, Gradient, Move, Observation, Params, WrongButImproving,
-    cascade, decide, quantise, table,
+    Bands, BlockedTargets, Choice, Control, FirstRound, Gradient, Move, NearGoal, Observation, Params,
+    WrongButImproving, cascade, decide, quantise, table,
 };
 use artoo_protocol::message::{Cause, Directive, Loss, Urgency};
 use artoo_protocol::{Finite, Millis, Unit01};
@@ -206,6 +206,36 @@ fn the_first_round_and_an_improving_wrong_approach_may_be_read_otherwise() {
 }
 
 #[test]
+fn a_result_that_is_near_may_be_finished_and_is_delivered_when_the_task_would_end() {
+    let finishing = Params {
+        near_goal: NearGoal::Finish,
+        ..Params::default()
+    };
+    let one = |seen: Observation| Control::default().observe(&finishing, seen).decision;
+    let near = seen(0.2, 0.9, 0);
+    assert_eq!(one(near), Move::Direct(Directive::Refine));
+    assert_eq!(one(seen(0.9, 0.9, 0)), Move::Direct(Directive::BreakSymmetry));
+    let advised = Observation {
+        advice: Some(Cause::ReplansExhausted),
+        ..near
+    };
+    assert_eq!(one(advised), Move::Succeed);
+    let rejected = Observation {
+        rejected: true,
+        ..advised
+    };
+    assert_eq!(one(rejected), Move::Abandon(Cause::ReplansExhausted), "never a success");
+    assert_eq!(one(seen(0.2, 0.9, 300_000)), Move::Abandon(Cause::Budget));
+    let mut control = Control::default();
+    let moves: Vec<_> = (0..4).map(|_| control.observe(&finishing, near).decision).collect();
+    assert_eq!(
+        (moves[2], moves[3]),
+        (Move::Direct(Directive::Refine), Move::Succeed),
+        "delivered, not thrown away"
+    );
+}
+
+#[test]
 fn spending_time_alone_does_not_kill_a_task() {
     let params = Params {
         max_replans: 100,
@@ -267,7 +297,7 @@ prop_compose! {
         max_replans in 0_u32..6,
         kill_after in 0_u32..4,
         task in any::<bool>(),
-        options in any::<(bool, bool)>(),
+        options in any::<(bool, bool, bool)>(),
     ) -> Params {
         Params {
             alpha: unit(weights[0]), beta: unit(weights[1]), lambda: unit(weights[2]),
@@ -277,6 +307,7 @@ prop_compose! {
             gradient: if task { Gradient::Task } else { Gradient::Total },
             first_round: if options.0 { FirstRound::Movement } else { FirstRound::Plateau },
             blocked_targets: BlockedTargets::Implicated,
+            near_goal: if options.2 { NearGoal::Finish } else { NearGoal::Stop },
             wrong_but_improving: if options.1 { WrongButImproving::Refine } else { WrongButImproving::ChangeApproach },
         }
     }

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::episode::{Draw, run};
 use super::family::Family;
 use super::policy::Policy;
-use crate::params::{BlockedTargets, FirstRound, Gradient, Params, WrongButImproving};
+use crate::params::{BlockedTargets, FirstRound, Gradient, NearGoal, Params, WrongButImproving};
 
 /// Which choices between rules may be made beside the nine numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +135,7 @@ impl Search {
             point.push(choice(self.start.first_round == FirstRound::Movement));
             point.push(choice(self.start.wrong_but_improving == WrongButImproving::Refine));
             point.push(choice(self.start.blocked_targets == BlockedTargets::Failed));
+            point.push(choice(self.start.near_goal == NearGoal::Finish));
         }
         point
     }
@@ -170,6 +171,9 @@ impl Search {
             } else {
                 BlockedTargets::Implicated
             };
+        }
+        if let Some(finish) = choice() {
+            params.near_goal = if finish { NearGoal::Finish } else { NearGoal::Stop };
         }
         params
     }
