@@ -9,6 +9,7 @@
     reason = "test code"
 )]
 
+mod corpus;
 mod hostile;
 
 use artoo_executor::{Executor, ExecutorEffect as Effect, Grant, Settings};

@@ -4,7 +4,7 @@
 
 use brush_parser::ast;
 
-use super::{Walk, arithmetic};
+use super::Walk;
 
 impl Walk {
     pub(super) fn compound(&mut self, compound: &ast::CompoundCommand) {
@@ -27,8 +27,7 @@ impl Walk {
                 for value in values {
                     self.word(value);
                 }
-                let numeric = !values.is_empty() && values.iter().all(|word| arithmetic::is_numeric_word(&word.value));
-                self.assigned(&command.variable_name, numeric);
+                self.looped_over(&command.variable_name, values);
                 self.list(&command.body.list);
             }
             C::CaseClause(command) => {

@@ -5,7 +5,7 @@
 use artoo_protocol::tool::EffectClass;
 
 use super::Walk;
-use super::programs::{Offence, offending};
+use super::programs::{Offence, offending, option_among};
 use super::words::Arg;
 
 /// Options that let a reading subcommand write or run something.
@@ -67,18 +67,22 @@ const LISTING: &[(&str, &[&str], &[&str])] = &[
             "--verbose",
             "--show-current",
         ],
-        &["--list", "-l"],
+        &["--list", "-l", "--contains", "--merged", "--no-merged", "--points-at"],
     ),
     ("tag", &[], &["--list", "-l", "-n"]),
     ("remote", &["-v", "--verbose"], &["get-url"]),
     ("stash", &["list", "show"], &[]),
+    ("submodule", &["status"], &["status", "summary"]),
+    ("notes", &["list"], &["list", "show"]),
+    ("bisect", &["log"], &["log"]),
     ("worktree", &["list"], &[]),
     (
         "config",
-        &["--list", "-l", "list"],
+        &["--list", "-l", "list", "--global", "--local", "--system", "--show-origin"],
         &["--get", "--get-all", "--get-regexp", "get"],
     ),
-    ("reflog", &[], &["show"]),
+    ("reflog", &["--all", "--date=iso", "--date=relative"], &["show"]),
+    ("help", &["-a", "-g"], &[]),
 ];
 
 /// Subcommands known to do more, with their class.
@@ -172,11 +176,25 @@ fn lists(name: &str, args: &[Arg]) -> bool {
     };
     let Some((head, rest)) = args.split_first() else {
         // `git stash` and `git worktree` alone are not listings.
-        return !matches!(name, "stash" | "worktree" | "config");
+        return !matches!(name, "stash" | "worktree" | "config" | "bisect");
     };
     let Some(text) = head.literal() else {
         return false;
     };
+    if name == "stash" && ["show", "list"].contains(&text) {
+        let good = ["-p", "--patch", "--stat", "--oneline", "--name-only", "--date="];
+        return rest.iter().all(|arg| option_among(arg, &good));
+    }
+    let counts = |text: &str| text.strip_prefix('-').is_some_and(|n| n.parse::<u32>().is_ok());
+    let one_word = rest.is_empty() && !text.starts_with('-');
+    if (name == "reflog" && rest.is_empty() && counts(text))
+        // `git config user.name` shows it; a second word would set it.
+        || (name == "config" && one_word && text.contains('.'))
+        || (name == "help" && one_word)
+        || (name == "remote" && text == "show" && rest.first().and_then(Arg::literal) == Some("-n"))
+    {
+        return rest.iter().all(|arg| arg.literal().is_some());
+    }
     if first.contains(&text) {
         return rest
             .iter()

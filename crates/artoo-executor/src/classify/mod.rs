@@ -10,21 +10,25 @@
 mod arithmetic;
 mod awk;
 mod compound;
+mod describe;
 mod expansion;
 mod git;
 mod programs;
 mod redirects;
 mod sed;
 mod special;
+mod table;
 mod words;
 mod wrappers;
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use artoo_protocol::tool::EffectClass;
 use brush_parser::ast;
 use brush_parser::{Parser, ParserOptions};
 
+pub use describe::table_as_markdown;
 use words::Arg;
 
 /// Stands among the programs for one whose name is known only when it runs.
@@ -105,6 +109,10 @@ struct Walk {
     /// Whether the working directory may have changed, so that relative paths mean nothing any more.
     moved: bool,
     variables: arithmetic::Variables,
+    /// Variables that a loop sets to files named in the command, those set in another way, and those read from by `<`.
+    looped: BTreeSet<String>,
+    set: BTreeSet<String>,
+    read_from: BTreeSet<String>,
     depth: usize,
 }
 
@@ -117,6 +125,9 @@ impl Default for Walk {
             writes: Vec::new(),
             moved: false,
             variables: arithmetic::Variables::default(),
+            looped: BTreeSet::new(),
+            set: BTreeSet::new(),
+            read_from: BTreeSet::new(),
             depth: 0,
         }
     }
@@ -128,6 +139,10 @@ impl Walk {
             self.unknown(format!(
                 "arithmetic on `{name}`, which may hold anything, can run commands"
             ));
+        }
+        let known_file = |name: &String| self.looped.contains(name) && !self.set.contains(name);
+        if !self.read_from.iter().all(known_file) {
+            self.unknown(redirects::READS_UNKNOWN);
         }
         if self.moved {
             for path in &mut self.writes {
@@ -287,6 +302,28 @@ impl Walk {
 
     /// Notes that a variable gets a value, and refuses names that change what programs do.
     fn assigned(&mut self, name: &str, numeric: bool) {
+        self.set.insert(name.to_owned());
+        self.takes_value(name, numeric);
+    }
+
+    /// Notes that a loop gives a variable these words in turn.
+    fn looped_over(&mut self, name: &str, values: &[ast::Word]) {
+        let numeric = !values.is_empty() && values.iter().all(|word| arithmetic::is_numeric_word(&word.value));
+        // A pattern gives names that begin as it does; none of these can be one of the shell's network devices.
+        let file = |word: &ast::Word| {
+            let text = word.value.as_str();
+            let device = ["/d", "/*", "/?", "/["].iter().any(|start| text.starts_with(start));
+            !device && text.starts_with(|c: char| c.is_alphanumeric() || "_.*?/~".contains(c)) && !text.contains(['$', '`', '{', '(', '\\'])
+        };
+        if !values.is_empty() && values.iter().all(file) {
+            self.looped.insert(name.to_owned());
+        } else {
+            self.set.insert(name.to_owned());
+        }
+        self.takes_value(name, numeric);
+    }
+
+    fn takes_value(&mut self, name: &str, numeric: bool) {
         let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
             && name
                 .chars()

@@ -7,6 +7,9 @@ use brush_parser::ast;
 use super::words::Arg;
 use super::{Walk, WrittenPath};
 
+/// Why a redirection from something unknown is no read: bash opens connections for some names.
+pub(super) const READS_UNKNOWN: &str = "what it reads from is known only when it runs";
+
 impl Walk {
     pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
         for redirect in redirects.iter().flat_map(|list| &list.0) {
@@ -49,6 +52,10 @@ impl Walk {
             }
             ast::IoFileRedirectTarget::Filename(word) => {
                 let target = self.word(word);
+                if let (K::Read, Some(name)) = (kind, variable(&word.value)) {
+                    self.read_from.insert(name.to_owned());
+                    return;
+                }
                 match kind {
                     K::Read | K::DuplicateInput => self.reads_file(&target),
                     K::Write | K::Append | K::ReadAndWrite | K::Clobber | K::DuplicateOutput => {
@@ -65,7 +72,7 @@ impl Walk {
         if known.starts_with("/dev/tcp") || known.starts_with("/dev/udp") {
             self.unknown("it opens a network connection");
         } else if target.literal().is_none() && (known.is_empty() || "/dev/tcp".starts_with(known)) {
-            self.unknown("what it reads from is known only when it runs");
+            self.unknown(READS_UNKNOWN);
         }
     }
 
@@ -85,4 +92,17 @@ impl Walk {
             self.writes.push(WrittenPath::File(path.to_owned()));
         }
     }
+}
+
+/// The variable that a word consists of: `$f`, `${f}`, with or without double quotes.
+fn variable(word: &str) -> Option<&str> {
+    let bare = word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(word);
+    let name = bare.strip_prefix('$')?;
+    let name = name
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .unwrap_or(name);
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain.then_some(name)
 }

