@@ -57,7 +57,7 @@ fn words(rule: &Rule) -> String {
             listed(one),
             listed(others)
         ),
-        Rule::OneOperand(bad, _) if bad.is_empty() => "read with at most one file".to_owned(),
+        Rule::OneOperand([], _) => "read with at most one file".to_owned(),
         Rule::OneOperand(bad, _) => format!("read with at most one file, without {}", listed(bad)),
         Rule::Always(effect, reason) => format!("{effect}: {reason}"),
         Rule::Special(_, reads) => format!("read: {reads}"),

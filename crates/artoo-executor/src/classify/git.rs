@@ -78,7 +78,15 @@ const LISTING: &[(&str, &[&str], &[&str])] = &[
     ("worktree", &["list"], &[]),
     (
         "config",
-        &["--list", "-l", "list", "--global", "--local", "--system", "--show-origin"],
+        &[
+            "--list",
+            "-l",
+            "list",
+            "--global",
+            "--local",
+            "--system",
+            "--show-origin",
+        ],
         &["--get", "--get-all", "--get-regexp", "get"],
     ),
     ("reflog", &["--all", "--date=iso", "--date=relative"], &["show"]),

@@ -313,7 +313,9 @@ impl Walk {
         let file = |word: &ast::Word| {
             let text = word.value.as_str();
             let device = ["/d", "/*", "/?", "/["].iter().any(|start| text.starts_with(start));
-            !device && text.starts_with(|c: char| c.is_alphanumeric() || "_.*?/~".contains(c)) && !text.contains(['$', '`', '{', '(', '\\'])
+            !device
+                && text.starts_with(|c: char| c.is_alphanumeric() || "_.*?/~".contains(c))
+                && !text.contains(['$', '`', '{', '(', '\\'])
         };
         if !values.is_empty() && values.iter().all(file) {
             self.looped.insert(name.to_owned());

@@ -182,9 +182,10 @@ pub(super) fn option_among(arg: &Arg, good: &[&str]) -> bool {
     };
     let cluster = |flags: &str| {
         !flags.is_empty()
-            && flags
-                .chars()
-                .all(|c| good.iter().any(|option| option.strip_prefix('-').is_some_and(|o| o.chars().eq([c]))))
+            && flags.chars().all(|c| {
+                good.iter()
+                    .any(|option| option.strip_prefix('-').is_some_and(|o| o.chars().eq([c])))
+            })
     };
     !text.starts_with("--") && text.strip_prefix('-').is_some_and(cluster)
 }

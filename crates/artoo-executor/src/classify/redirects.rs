@@ -96,7 +96,10 @@ impl Walk {
 
 /// The variable that a word consists of: `$f`, `${f}`, with or without double quotes.
 fn variable(word: &str) -> Option<&str> {
-    let bare = word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(word);
+    let bare = word
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(word);
     let name = bare.strip_prefix('$')?;
     let name = name
         .strip_prefix('{')

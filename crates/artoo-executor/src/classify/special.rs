@@ -174,13 +174,24 @@ pub(super) fn dc(walk: &mut Walk, _name: &str, args: &[Arg]) {
 
 /// `sqlite3 -readonly FILE QUERY` with one query that only selects, or a listing of the shell's own.
 pub(super) fn sqlite(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    const OPTIONS: &[&str] = &["-readonly", "-header", "-csv", "-json", "-column", "-line", "-list", "-batch"];
+    const OPTIONS: &[&str] = &[
+        "-readonly",
+        "-header",
+        "-csv",
+        "-json",
+        "-column",
+        "-line",
+        "-list",
+        "-batch",
+    ];
     const LISTINGS: &[&str] = &[".tables", ".schema", ".databases", ".indexes"];
     const MARKS: &[&str] = &["writefile", "load_extension", "edit", "attach", "fts", "into", "\n."];
     let words: Option<Vec<&str>> = args.iter().map(Arg::literal).collect();
     let reads = words.is_some_and(|words| {
         let (options, operands): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
-        let query = operands.get(1).map(|query| query.trim().trim_end_matches(';').to_lowercase());
+        let query = operands
+            .get(1)
+            .map(|query| query.trim().trim_end_matches(';').to_lowercase());
         operands.len() == 2
             && options.contains(&"-readonly")
             && options.iter().all(|option| OPTIONS.contains(option))
@@ -203,8 +214,9 @@ pub(super) fn ip(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let options = args
         .iter()
         .take_while(|arg| {
-            arg.literal()
-                .is_some_and(|text| ["-4", "-6", "-br", "-brief", "-j", "-json", "-s", "-c", "-p", "-o", "-d"].contains(&text))
+            arg.literal().is_some_and(|text| {
+                ["-4", "-6", "-br", "-brief", "-j", "-json", "-s", "-c", "-p", "-o", "-d"].contains(&text)
+            })
         })
         .count();
     let mut words = args.iter().skip(options);

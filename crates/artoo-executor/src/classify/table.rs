@@ -32,7 +32,12 @@ pub(super) enum Rule {
     /// the second part decides.
     Options(&'static [&'static str], Operands),
     /// A read when one of the first options is there and all others are among the second; else of this class.
-    Needs(&'static [&'static str], &'static [&'static str], EffectClass, &'static str),
+    Needs(
+        &'static [&'static str],
+        &'static [&'static str],
+        EffectClass,
+        &'static str,
+    ),
     /// A read with at most one operand, for programs that write into a second: refused options, and those with a value.
     OneOperand(&'static [&'static str], &'static [&'static str]),
     /// Always of this class.
@@ -59,16 +64,34 @@ use Operands::{Any, Local, NoAssignment, ToStdout};
 use Rule::{Always, First, Needs, OneOperand, Only, OnlyOrNone, Options, Pure, Special, Sub, Without, WithoutLeading};
 
 const VERSION: &[&str] = &["--version", "-V", "-version", "version"];
-const PAGER: &[&str] = &["-R", "-r", "-S", "-N", "-F", "-X", "-n", "-i", "-I", "-E", "-e", "-M", "-m"];
+const PAGER: &[&str] = &[
+    "-R", "-r", "-S", "-N", "-F", "-X", "-n", "-i", "-I", "-E", "-e", "-M", "-m",
+];
 const TO_STDOUT: &[&str] = &["-c", "-l", "-t", "--stdout", "--to-stdout", "--list", "--test"];
-const COMPRESSION: &[&str] = &["-d", "-k", "-v", "-q", "-f", "-n", "--decompress", "--uncompress", "--keep", "--force", "--quiet", "--verbose"];
+const COMPRESSION: &[&str] = &[
+    "-d",
+    "-k",
+    "-v",
+    "-q",
+    "-f",
+    "-n",
+    "--decompress",
+    "--uncompress",
+    "--keep",
+    "--force",
+    "--quiet",
+    "--verbose",
+];
 const REPLACES: &str = "it replaces files by others";
 const SERVICE: &str = "it asks a system service, which can be told to do anything";
 const OTHERS: &str = "it looks into other processes, which the sandbox hides";
 const RIGHTS: &str = "it needs rights that the sandbox takes away";
 
 const PIP: &[(&str, &[&str])] = &[
-    ("list", &["--format=", "--local", "--user", "--not-required", "-l", "-v"]),
+    (
+        "list",
+        &["--format=", "--local", "--user", "--not-required", "-l", "-v"],
+    ),
     ("show", &["-f", "--files"]),
     ("freeze", &["--all", "--local", "--user", "-l"]),
     ("check", &[]),
@@ -76,8 +99,18 @@ const PIP: &[(&str, &[&str])] = &[
     ("-V", &[]),
 ];
 const NPM: &[(&str, &[&str])] = &[
-    ("ls", &["--depth=", "--depth", "-g", "--global", "--all", "-a", "--json", "--long", "-l", "--omit="]),
-    ("list", &["--depth=", "--depth", "-g", "--global", "--all", "-a", "--json", "--long", "-l", "--omit="]),
+    (
+        "ls",
+        &[
+            "--depth=", "--depth", "-g", "--global", "--all", "-a", "--json", "--long", "-l", "--omit=",
+        ],
+    ),
+    (
+        "list",
+        &[
+            "--depth=", "--depth", "-g", "--global", "--all", "-a", "--json", "--long", "-l", "--omit=",
+        ],
+    ),
     ("root", &["-g"]),
     ("prefix", &["-g"]),
     ("--version", &[]),

@@ -444,7 +444,8 @@ fn every_row_of_the_table_does_what_it_says() {
             Rule::Sub(phrases) => {
                 for (phrase, good) in *phrases {
                     check(phrase, true);
-                    good.iter().for_each(|option| check(&format!("{phrase} {option}"), true));
+                    good.iter()
+                        .for_each(|option| check(&format!("{phrase} {option}"), true));
                     check(&format!("{phrase} --unheard-of"), false);
                     check(&format!("{phrase} $x"), false);
                 }
@@ -467,7 +468,9 @@ fn every_row_of_the_table_does_what_it_says() {
             }
             Rule::Needs(one, others, _, _) => {
                 one.iter().for_each(|option| check(&format!("{option} x"), true));
-                others.iter().for_each(|option| check(&format!("{} {option} x", one[0]), true));
+                others
+                    .iter()
+                    .for_each(|option| check(&format!("{} {option} x", one[0]), true));
                 others.iter().for_each(|option| check(&format!("{option} x"), false));
                 check("x", false);
                 check(&format!("{} --unheard-of", one[0]), false);

@@ -11,7 +11,9 @@ use serde_json::json;
 
 /// The commands of a file, without its headings.
 pub fn commands(file: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/commands").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/commands")
+        .join(file);
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("## "));
     lines.map(|line| line.replace('⏎', "\n")).collect()
