@@ -43,6 +43,8 @@ async fn judged(file: &str) -> (Vec<String>, Vec<String>) {
         places,
         environment: Vec::new(),
         command_limit: std::time::Duration::from_secs(5),
+        web: None,
+        undo: None,
     });
     let (mut asked, mut free) = (Vec::new(), Vec::new());
     for command in commands(file) {
