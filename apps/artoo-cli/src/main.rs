@@ -43,6 +43,7 @@ use crate::system::System;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
+    artoo_executor::sandbox::enter_if_asked();
     let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {

@@ -256,6 +256,7 @@ pub fn toolbox(settings: &Settings, env: &Environment) -> Tools {
         undo: Some(Arc::new(UndoStore::new(settings.data_dir.join("undo")))),
         environment,
         command_limit: std::time::Duration::from_secs(120),
+        sandbox: artoo_executor::Sandbox::of_this_program(),
     })
 }
 

@@ -1,7 +1,8 @@
 //! Running one shell command so that nothing of it outlives it (design §8).
 //!
-//! Owns the child's session, environment, time limit and output. Must not know effect classes, the gate or the model:
-//! whoever calls this has been allowed to.
+//! Owns the child's session, environment, time limit and output. What the command may do is the sandbox's matter; where
+//! that has a supervisor, nothing outlives it, and else the session is killed. Must not know effect classes, the gate or
+//! the model: whoever calls this has been allowed to.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,16 @@ use artoo_protocol::secret::is_secret_name;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
 use crate::capture::{Capture, Captured};
+use crate::sandbox::{Confinement, Sandbox};
 
 /// How long output is still read after everything was killed.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long a supervisor may take to end everything before its own group is killed.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// Makes programs ask nothing, page nothing and colour nothing.
 const NON_INTERACTIVE: &[(&str, &str)] = &[
@@ -27,6 +31,8 @@ const NON_INTERACTIVE: &[(&str, &str)] = &[
     ("MANPAGER", "cat"),
     ("SYSTEMD_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    // A look at a repository does not write its index anew.
+    ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_EDITOR", "false"),
     ("EDITOR", "false"),
     ("VISUAL", "false"),
@@ -48,6 +54,21 @@ const SHELL_HOOKS: &[&str] = &[
     "GIT_ASKPASS",
     "SSH_ASKPASS",
     "PS4",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "RIPGREP_CONFIG_PATH",
+    "PYTHONSTARTUP",
+    "PERL5OPT",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "AWKPATH",
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
 ];
 
 /// One command to run.
@@ -61,6 +82,10 @@ pub struct Launch {
     pub environment: Vec<(OsString, OsString)>,
     /// After this it is killed.
     pub limit: Duration,
+    /// What confines it.
+    pub sandbox: Sandbox,
+    /// What it may do at most.
+    pub confinement: Confinement,
 }
 
 /// How a command ended.
@@ -78,26 +103,40 @@ pub struct Ended {
 
 /// Runs a command to its end or to its time limit, and kills whatever it left running.
 ///
-/// Dropping the future kills everything too. A process that makes itself a session of its own (`setsid`) escapes.
+/// Dropping the future kills everything too. Where there is no supervisor, a process that makes itself a session of its
+/// own (`setsid`) escapes.
 ///
 /// # Errors
 /// When the shell cannot be started.
 pub async fn run(launch: Launch) -> std::io::Result<Ended> {
-    let mut child = start(&launch)?;
-    let session = Session::of(child.as_ref());
+    let (mut child, supervised) = start(&launch)?;
+    let mut session = Session::of(child.as_mut(), supervised);
     let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
     let (out, err) = (child.stdout().take(), child.stderr().take());
     let status = {
         let reading = async { tokio::join!(drain(out, &mut stdout), drain(err, &mut stderr)) };
-        let waiting = timeout(launch.limit, child.inner_mut().wait());
-        tokio::pin!(reading, waiting);
+        tokio::pin!(reading);
         let mut drained = false;
-        let status = loop {
-            tokio::select! {
-                status = &mut waiting => break status,
-                _ = &mut reading, if !drained => drained = true,
+        let status = {
+            let waiting = timeout(launch.limit, child.inner_mut().wait());
+            tokio::pin!(waiting);
+            loop {
+                tokio::select! {
+                    status = &mut waiting => break status,
+                    _ = &mut reading, if !drained => drained = true,
+                }
             }
         };
+        if status.is_err() && session.order_end() {
+            let ending = timeout(ENDING, child.inner_mut().wait());
+            tokio::pin!(ending);
+            loop {
+                tokio::select! {
+                    _ = &mut ending => break,
+                    _ = &mut reading, if !drained => drained = true,
+                }
+            }
+        }
         // The leader is gone or out of time: what it left behind goes as well, and then the pipes close.
         session.kill();
         if !drained {
@@ -138,20 +177,40 @@ pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) ->
     environment
 }
 
-fn start(launch: &Launch) -> std::io::Result<Box<dyn ChildWrapper>> {
-    let mut command = Command::new(interpreter());
+/// Starts it, and says whether a supervisor is above it.
+fn start(launch: &Launch) -> std::io::Result<(Box<dyn ChildWrapper>, bool)> {
     // `--` keeps a command that begins with a dash from being read as options.
-    command.args([OsStr::new("-c"), OsStr::new("--"), OsStr::new(&launch.command)]);
+    let shell: [&OsStr; 4] = [
+        interpreter().as_os_str(),
+        "-c".as_ref(),
+        "--".as_ref(),
+        launch.command.as_ref(),
+    ];
+    let inner = shell.map(OsStr::to_owned);
+    let wrapped = launch.sandbox.wrap(&launch.confinement, &inner);
+    let supervised = wrapped.as_ref().is_some_and(|wrapped| wrapped.supervised);
+    let mut command = match wrapped {
+        Some(wrapped) => {
+            let mut command = Command::new(wrapped.program);
+            command.args(wrapped.arguments);
+            command
+        }
+        None => {
+            let mut command = Command::new(interpreter());
+            command.args(inner.iter().skip(1));
+            command
+        }
+    };
     command
         .current_dir(&launch.cwd)
         .env_clear()
         .envs(launch.environment.iter().cloned());
     command
-        .stdin(Stdio::null())
+        .stdin(if supervised { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // A session of its own: one signal reaches all of it, and it has no terminal to wait for.
-    CommandWrap::from(command).wrap(ProcessSession).spawn()
+    Ok((CommandWrap::from(command).wrap(ProcessSession).spawn()?, supervised))
 }
 
 /// Bash where it stands at a usual place, because that is the language that commands are judged in; else the system's shell.
@@ -179,15 +238,28 @@ async fn drain(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture) {
     }
 }
 
-/// The child's process group; killed when dropped, which is how cancellation reaches grandchildren.
+/// What has to end when the run does, also when its future is dropped, which is how cancellation reaches grandchildren.
 struct Session {
+    /// The process group, where nobody supervises.
     leader: Option<Pid>,
+    /// The supervisor's standard input: it ends everything when this closes.
+    order: Option<ChildStdin>,
+    supervised: bool,
 }
 
 impl Session {
-    fn of(child: &dyn ChildWrapper) -> Self {
+    fn of(child: &mut dyn ChildWrapper, supervised: bool) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Self { leader }
+        Self {
+            leader,
+            order: child.stdin().take(),
+            supervised,
+        }
+    }
+
+    /// Tells the supervisor to end everything; false when there is none.
+    fn order_end(&mut self) -> bool {
+        self.order.take().is_some()
     }
 
     fn kill(mut self) {
@@ -204,7 +276,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.kill_now();
+        // A supervisor that is dropped ends the command itself; killed, it could not.
+        if !self.supervised {
+            self.kill_now();
+        }
     }
 }
 
@@ -218,6 +293,8 @@ mod tests {
             cwd: "/".into(),
             environment: environment(std::env::vars_os()),
             limit,
+            sandbox: Sandbox::unchecked(),
+            confinement: Confinement::Allowed,
         }
     }
 
@@ -303,6 +380,9 @@ mod tests {
             ("AWS_SECRET_ACCESS", "x"),
             ("GOOGLE_APPLICATION_CREDENTIALS", "x"),
             ("BASH_ENV", "x"),
+            ("LD_PRELOAD", "x"),
+            ("LESSOPEN", "|x %s"),
+            ("GIT_EXTERNAL_DIFF", "x"),
             ("BASH_FUNC_ls%%", "() { rm x; }"),
         ];
         let passed = environment(given.map(|(name, value)| (name.into(), value.into())));

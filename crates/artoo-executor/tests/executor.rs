@@ -11,6 +11,8 @@
 
 mod corpus;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod sandbox;
 
 use artoo_executor::{Executor, ExecutorEffect as Effect, Grant, Settings};
 use artoo_protocol::actor::{Actor, Answer, Command, Event};

@@ -90,7 +90,10 @@ async fn look(settings: &Settings, findings: &mut Vec<Finding>) {
     });
     findings.push(Finding {
         what: "sandbox",
-        state: Ok("none yet: commands are held back by the effect gate alone, which asks for everything that is not clearly a read".into()),
+        state: Ok(match artoo_executor::Sandbox::of_this_program().in_force() {
+            Ok(in_force) => in_force.to_owned(),
+            Err(why) => format!("none, so every command is asked about: {why}"),
+        }),
     });
 }
 

@@ -36,6 +36,7 @@ pub use place::Places;
 pub use secrets::Mask;
 pub use web::{AddressGuard, GoogleKeys, Lookup, WebSettings};
 
+use crate::sandbox::Sandbox;
 use crate::undo::UndoStore;
 use web::{FetchUrl, Search, Web};
 
@@ -52,6 +53,8 @@ pub struct ToolSettings {
     pub web: Option<WebSettings>,
     /// Where what is overwritten or deleted is kept; without it nothing can be deleted, and what is overwritten is gone.
     pub undo: Option<Arc<UndoStore>>,
+    /// What confines commands.
+    pub sandbox: Sandbox,
 }
 
 /// Tools by name.

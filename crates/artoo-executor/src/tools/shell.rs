@@ -3,7 +3,7 @@
 //! Owns how a command's class and written paths become an assessment, and how its ending becomes a result. Must not run
 //! anything whose class at the moment of running is worse than its permit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use super::redirect::{NameSearch, name_search};
 use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
 use crate::classify::{CommandClass, WrittenPath, classify};
 use crate::gate::is_free;
+use crate::sandbox::{Allows, Confinement, Sandbox, Writable};
 use crate::spawn::{self, Ended, Launch};
 
 /// The longest time limit that a call may ask for.
@@ -32,6 +33,7 @@ pub(super) struct Shell {
     places: Arc<Places>,
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     limit: Duration,
+    sandbox: Sandbox,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +50,24 @@ impl Shell {
             places,
             environment,
             limit: settings.command_limit,
+            sandbox: settings.sandbox.clone(),
         }
+    }
+
+    /// What a command that nobody allowed may do: look, and write where the gate lets it.
+    fn confinement(&self, effect: EffectClass, permit: Permit, invocation: &Invocation) -> Confinement {
+        if permit.confirmed {
+            return Confinement::Allowed;
+        }
+        if effect <= EffectClass::Fetch {
+            return Confinement::Read;
+        }
+        let place = |path: PathBuf, allows| landing(&path).ok().map(|path| Writable { path, allows });
+        let workspace = place(self.places.workspace.clone(), Allows::Making);
+        let scope = invocation.scope.iter().map(|path| self.places.commanded(path));
+        let own = invocation.created.iter().map(PathBuf::from);
+        let changing = scope.chain(own).filter_map(|path| place(path, Allows::Changing));
+        Confinement::Write(workspace.into_iter().chain(changing).collect())
     }
 
     /// What the command would do: its own class, and the paths it writes.
@@ -83,6 +102,9 @@ impl Shell {
             }
         }
         let (effect, reach) = worst(effects).unwrap_or((EffectClass::External, Reach::Elsewhere));
+        if is_free(effect, reach) && self.sandbox.absent().is_some() {
+            return (EffectClass::External, Reach::Elsewhere, paths);
+        }
         (effect, reach, paths)
     }
 }
@@ -126,7 +148,13 @@ impl Tool for Shell {
             effect,
             reach,
             action: given.command,
-            reason: class.reason.unwrap_or_else(|| "it only reads".to_owned()),
+            reason: match (class.reason, self.sandbox.absent()) {
+                (None, Some(why)) => {
+                    format!("it seems to only read, but nothing holds it to that here: {why}")
+                }
+                (None, None) => "it only reads".to_owned(),
+                (Some(reason), _) => reason,
+            },
             programs: class.programs,
             targets,
             invalid: None,
@@ -159,6 +187,8 @@ impl Tool for Shell {
             cwd: self.places.cwd.clone(),
             environment: self.environment.clone(),
             limit,
+            sandbox: self.sandbox.clone(),
+            confinement: self.confinement(effect, permit, invocation),
         };
         match spawn::run(launch).await {
             Ok(ended) => {

@@ -34,6 +34,7 @@ impl World {
             command_limit: Duration::from_secs(20),
             web: None,
             undo: Some(Arc::new(UndoStore::new(root.join("undo")))),
+            sandbox: crate::Sandbox::unchecked(),
         });
         Self {
             _root: dir,

@@ -215,6 +215,7 @@ async fn macos_tools_run_what_they_show() {
         command_limit: Duration::from_secs(20),
         web: None,
         undo: None,
+        sandbox: crate::Sandbox::unchecked(),
     };
     let tools = Tools::of(
         mac::tools(&Arc::new(settings.places.clone()), &settings),

@@ -14,7 +14,11 @@ pub fn commands(file: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/commands")
         .join(file);
-    let text = std::fs::read_to_string(path).unwrap();
+    lines(&std::fs::read_to_string(path).unwrap())
+}
+
+/// The commands of such a file's text.
+pub fn lines(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("## "));
     lines.map(|line| line.replace('⏎', "\n")).collect()
 }
@@ -45,6 +49,7 @@ async fn judged(file: &str) -> (Vec<String>, Vec<String>) {
         command_limit: std::time::Duration::from_secs(5),
         web: None,
         undo: None,
+        sandbox: artoo_executor::Sandbox::unchecked(),
     });
     let (mut asked, mut free) = (Vec::new(), Vec::new());
     for command in commands(file) {
@@ -97,4 +102,27 @@ fn the_corpus_is_large_and_says_nothing_twice() {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), count);
+}
+
+/// The page about safety holds the table as the code has it; `UPDATE_DOCS=1` writes it anew.
+#[test]
+fn the_page_about_safety_holds_the_table_of_programs() {
+    const BEGIN: &str = "<!-- the table, written by a test -->\n";
+    const END: &str = "<!-- end of the table -->";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/safety.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!(
+        "{before}{BEGIN}{}{END}{after}",
+        artoo_executor::classify::table_as_markdown()
+    );
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(
+            page == wanted,
+            "run `UPDATE_DOCS=1 cargo test -p artoo-executor --test executor the_page`"
+        );
+    }
 }
