@@ -132,6 +132,9 @@ pub enum Command {
     /// What the executor may use
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// MCP servers whose tools the executor may use
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Whether everything that artoo needs works on this machine
     Doctor {
         /// As JSON
@@ -343,6 +346,46 @@ pub enum GgsCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// `artoo mcp …`
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Starts each, and says what it offers
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Adds one to the user's config.toml
+    Add(McpServerArgs),
+    /// Takes one out of it
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+/// A server, as given on the command line.
+#[derive(Debug, Args)]
+pub struct McpServerArgs {
+    /// Stands in front of its tools' names
+    pub name: String,
+    /// Address of a server on the network, instead of a command
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Variable that holds the token for that server
+    #[arg(long, value_name = "VARIABLE", requires = "url")]
+    pub token_env: Option<String>,
+    /// Variable that is passed to the command although it looks like a secret
+    #[arg(long, value_name = "VARIABLE", num_args = 1)]
+    pub pass_env: Vec<String>,
+    /// What its tools do at most, if you vouch for it [default: external, which is always asked about]
+    #[arg(long, value_parser = ["read", "fetch", "create", "modify", "destroy", "external"])]
+    pub effect: Option<String>,
+    /// The command and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 /// `artoo tools …`

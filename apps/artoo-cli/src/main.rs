@@ -32,7 +32,7 @@ use artoo_protocol::message::{Ending, FinalResult};
 use artoo_protocol::ports::{Clock, Toolbox};
 use artoo_protocol::text::printable;
 
-use crate::args::{Cli, Command, Options};
+use crate::args::{Cli, Command, McpCommand, Options};
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::past::Past;
@@ -111,7 +111,20 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }
         Some(Command::Tools(command)) => {
             let settings = settings::load(&options, &env)?;
-            commands::tools::run(&command, &system::toolbox(&settings, &env).specs()).map(|()| 0)
+            asynchronously(async {
+                let tools = system::toolbox(&settings, &env).await;
+                commands::tools::run(&command, &tools.specs()).map(|()| 0)
+            })
+        }
+        Some(Command::Mcp(McpCommand::List { json })) => {
+            let settings = settings::load(&options, &env)?;
+            asynchronously(async {
+                commands::mcp::list(&settings, json).await;
+                Ok(0)
+            })
+        }
+        Some(Command::Mcp(command)) => {
+            commands::mcp::change(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
         Some(Command::Doctor { json }) => asynchronously(commands::doctor::run(&options, &env, json)),
     }
@@ -161,7 +174,7 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
     notices(&settings, show);
     asynchronously(async {
         let mut signals = Signals::listen()?;
-        let system = System::start(&settings, env, show == Show::Nothing)?;
+        let system = System::start(&settings, env, show == Show::Nothing).await?;
         let past = match &settings.session {
             Some(name) => Past::named(&settings.data_dir, name, system::redactor(&settings, env))?,
             None => Past::none(),
@@ -190,7 +203,7 @@ fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) 
         let terminal = Arc::new(Terminal::detect());
         let mut signals = Signals::listen()?;
         let again = task.settle(&*terminal).await?;
-        let system = System::resume(&settings, env, show == Show::Nothing, &task, &again)?;
+        let system = System::resume(&settings, env, show == Show::Nothing, &task, &again).await?;
         let mut session = Session::new(system, terminal, show, Past::none())?;
         let ended = session.take_up(&task, &mut signals).await;
         if let Ok(result) = &ended {

@@ -47,7 +47,7 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     };
     let mut greeted = false;
     loop {
-        let system = System::start(&settings, env, false)?;
+        let system = System::start(&settings, env, false).await?;
         let mut session = Session::new(system, terminal.clone(), show, past)?;
         if !std::mem::replace(&mut greeted, true) {
             greet(&settings);
@@ -94,7 +94,7 @@ async fn take_up(
     let prepared = async {
         task.apply_to(&mut settings)?;
         let again = task.settle(&**terminal).await?;
-        System::resume(&settings, env, false, &task, &again)
+        System::resume(&settings, env, false, &task, &again).await
     };
     let system = match prepared.await {
         Ok(system) => system,

@@ -48,11 +48,11 @@ pub struct System {
 }
 
 impl System {
-    /// Starts everything. Needs a tokio runtime.
+    /// Starts everything.
     ///
     /// # Errors
     /// [`Failure`] (exit 2) when the data folder cannot be used or a setting makes no sense.
-    pub fn start(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
+    pub async fn start(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
         let grants = settings
             .allow
             .iter()
@@ -60,7 +60,7 @@ impl System {
             .collect::<Result<Vec<_>, _>>();
         let grants = grants
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
-        let surroundings = Surroundings::of(settings, env, quiet)?;
+        let surroundings = Surroundings::of(settings, env, quiet).await?;
         let mut roles = role_settings(settings, env, grants, surroundings.tools.specs());
         let own = prompts::replace(&mut roles, &settings.data_dir)?;
         if !own.is_empty() && !quiet {
@@ -74,14 +74,14 @@ impl System {
     ///
     /// # Errors
     /// [`Failure`] when the data folder cannot be used or the task cannot go on.
-    pub fn resume(
+    pub async fn resume(
         settings: &Settings,
         env: &Environment,
         quiet: bool,
         task: &Interrupted,
         again: &BTreeSet<CallId>,
     ) -> Result<Self, Failure> {
-        let surroundings = Surroundings::of(settings, env, quiet)?;
+        let surroundings = Surroundings::of(settings, env, quiet).await?;
         let journal = surroundings.journal(settings, env, &task.roles)?;
         let records = journal
             .resume(task.task_id())
@@ -165,10 +165,10 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
+    async fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let model = models::build(settings, quiet)?;
-        let (tools, checks) = tools(settings, env);
+        let (tools, checks) = tools(settings, env).await;
         let data = DataFolder::open(&settings.data_dir, clock.now())?;
         Ok(Self {
             clock,
@@ -242,22 +242,29 @@ impl Surroundings {
     }
 }
 
-/// The tools that R3 is offered.
-pub fn toolbox(settings: &Settings, env: &Environment) -> Tools {
+/// The tools that R3 is offered, those of MCP servers among them. A server that does not work is named and left out.
+pub async fn toolbox(settings: &Settings, env: &Environment) -> Tools {
     let places = Places {
         home: home(env).unwrap_or_else(|| settings.cwd.clone()),
         cwd: settings.cwd.clone(),
         workspace: settings.workspace.clone(),
     };
     let environment: Vec<_> = std::env::vars_os().collect();
-    Tools::built_in(&ToolSettings {
+    let built_in = Tools::built_in(&ToolSettings {
         places,
         web: Some(WebSettings::from_environment(&environment)),
         undo: Some(Arc::new(UndoStore::new(settings.data_dir.join("undo")))),
         environment,
         command_limit: std::time::Duration::from_secs(120),
         sandbox: artoo_executor::Sandbox::of_this_program(),
-    })
+    });
+    let (more, reports) = artoo_executor::mcp::start(settings.mcp.clone()).await;
+    for report in reports {
+        if let Err(why) = report.tools {
+            output::note(&format!("artoo: the MCP server {} does not work: {why}", report.name));
+        }
+    }
+    built_in.and(more)
 }
 
 fn home(env: &Environment) -> Option<PathBuf> {
@@ -265,8 +272,8 @@ fn home(env: &Environment) -> Option<PathBuf> {
 }
 
 /// The tools, and the checks that look at the same world.
-fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
-    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env));
+async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
+    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env).await);
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home(env));
     let mask = artoo_executor::Mask::of_environment(&std::env::vars_os().collect::<Vec<_>>());
     let mask = Arc::new(move |text: &str| mask.text(text));

@@ -12,6 +12,7 @@ mod context;
 pub mod conversation;
 pub mod executor;
 pub mod gate;
+pub mod mcp;
 mod permission;
 pub mod sandbox;
 pub mod spawn;

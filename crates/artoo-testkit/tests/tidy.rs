@@ -86,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "process-wrap",
             "regex",
             "reqwest",
+            "rmcp",
             "rustix",
             "rustls",
             "seccompiler",

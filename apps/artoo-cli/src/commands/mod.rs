@@ -4,6 +4,7 @@ pub mod audit;
 pub mod doctor;
 pub mod ggs;
 pub mod lab;
+pub mod mcp;
 pub mod memory;
 pub mod replay;
 pub mod tasks;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::mcp::McpServer;
 use super::model::Price;
 use crate::failure::Failure;
 
@@ -28,6 +29,7 @@ pub struct File {
     pub max_replans: Option<u32>,
     pub no_memory: Option<bool>,
     pub prices: BTreeMap<String, Price>,
+    pub mcp: BTreeMap<String, McpServer>,
     pub openai: Endpoint,
     pub brain: Endpoint,
     pub tool: Endpoint,
@@ -39,6 +41,11 @@ pub struct Endpoint {
     pub base_url: Option<String>,
     pub api_key: Option<String>,
     pub model: Option<String>,
+}
+
+/// Reads the text of one.
+pub fn parse(text: &str) -> Result<File, toml::de::Error> {
+    toml::from_str(text)
 }
 
 /// Reads one; `None` where there is none.
@@ -62,7 +69,7 @@ pub fn read(path: &Path) -> Result<Option<File>, Failure> {
         }
         Err(error) => return Err(unreadable(&error)),
     };
-    toml::from_str(&text).map(Some).map_err(|error| {
+    parse(&text).map(Some).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         // toml shows the offending line, which may hold a key: only its own words are passed on.

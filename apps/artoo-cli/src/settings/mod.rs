@@ -4,6 +4,7 @@
 //! sent to an address that a less trusted place than the key's own has named.
 
 mod file;
+mod mcp;
 mod model;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use artoo_protocol::Millis;
 
+pub use self::mcp::McpServer;
 pub use self::model::{ModelChoice, Price};
 use self::model::{Sources, Tier};
 use crate::args::Options;
@@ -41,6 +43,8 @@ pub struct Settings {
     pub no_memory: bool,
     /// What models cost, by name.
     pub prices: BTreeMap<String, Price>,
+    /// MCP servers that are switched on.
+    pub mcp: Vec<artoo_executor::mcp::Server>,
     /// Model of R1, R2, R4b.
     pub brain: ModelChoice,
     /// Model of R3, R4a.
@@ -82,6 +86,26 @@ pub fn data_dir(options: &Options, env: &Environment) -> Result<PathBuf, Failure
     }
 }
 
+/// The MCP servers in the user's settings file, switched on or not.
+///
+/// # Errors
+/// [`Failure`] (exit 2) when the file cannot be read.
+pub fn user_file(data: &Path) -> Result<BTreeMap<String, McpServer>, Failure> {
+    Ok(file::read(&data.join("config.toml"))?.unwrap_or_default().mcp)
+}
+
+/// The MCP servers in the text of a settings file; `None` when it is not valid.
+pub fn servers_in(text: &str) -> Option<BTreeMap<String, McpServer>> {
+    file::parse(text).ok().map(|file| file.mcp)
+}
+
+/// Everything else in the text of a settings file, to compare.
+pub fn without_servers(text: &str) -> Option<toml::Table> {
+    let mut table: toml::Table = toml::from_str(text).ok()?;
+    table.remove("mcp");
+    Some(table)
+}
+
 /// Puts all sources together and checks that the result is complete.
 ///
 /// # Errors
@@ -95,10 +119,11 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     if !project.allow.is_empty()
         || !project.scope.is_empty()
         || !project.prices.is_empty()
+        || !project.mcp.is_empty()
         || project.workspace.is_some()
     {
         return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices or workspace",
+            "{} may not set allow, scope, prices, mcp or workspace",
             project_path.display()
         ))
         .hint(
@@ -164,6 +189,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
                 .to_owned(),
         );
     }
+    let mcp = mcp::servers(&user.mcp, env, &cwd)?;
     Ok(Settings {
         data_dir,
         workspace,
@@ -179,6 +205,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
             .or(user.max_replans)
             .unwrap_or(3),
         no_memory: options.no_memory || project.no_memory.or(user.no_memory).unwrap_or(false),
+        mcp,
         prices: user.prices,
         brain,
         tool,

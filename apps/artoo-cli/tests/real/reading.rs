@@ -307,3 +307,61 @@ fn the_controller_steps_tasks_message_by_message() {
         .expect("the next line is answered");
     assert_eq!(result["directive"], "accept");
 }
+
+#[test]
+fn mcp_servers_are_added_listed_used_and_removed() {
+    let sandbox = Sandbox::new();
+    let script = sandbox.file(
+        "server.sh",
+        r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","description":"Says it.","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+  esac
+done
+"#,
+    );
+    std::fs::create_dir_all(sandbox.data()).unwrap();
+    let config = sandbox.data().join("config.toml");
+    std::fs::write(&config, "# mine\nmax_replans = 2\n").unwrap();
+    sandbox
+        .run(&["mcp", "add", "srv", "--", "/bin/sh", script.to_str().unwrap()])
+        .ended(0);
+    sandbox.run(&["mcp", "add", "gone", "--", "/no/such/program"]).ended(0);
+    sandbox.run(&["mcp", "add", "srv", "--", "x"]).refused(2, &["already"]);
+    sandbox
+        .run(&["mcp", "add", "Bad Name", "--", "x"])
+        .refused(2, &["no name for a server"]);
+    sandbox
+        .run(&["mcp", "add", "both", "--url", "http://x", "--", "x"])
+        .refused(2, &["either a command or --url"]);
+    let listed = sandbox.run(&["mcp", "list"]);
+    listed.ended(0);
+    assert!(
+        listed.out.contains("srv  1 tools: srv.echo") && listed.out.contains("gone  does not work"),
+        "{listed:#?}"
+    );
+    let tools = sandbox.run(&["tools", "list"]);
+    tools.ended(0);
+    assert!(
+        tools.out.contains("srv.echo") && tools.out.contains("edit_file"),
+        "{tools:#?}"
+    );
+    assert!(tools.err.contains("the MCP server gone does not work"), "{tools:#?}");
+    sandbox.run(&["mcp", "remove", "srv"]).ended(0);
+    sandbox.run(&["mcp", "remove", "gone"]).ended(0);
+    sandbox
+        .run(&["mcp", "remove", "gone"])
+        .refused(2, &["there is no MCP server"]);
+    assert_eq!(
+        std::fs::read_to_string(&config).unwrap().trim_end(),
+        "# mine\nmax_replans = 2"
+    );
+    let schema = sandbox.run(&["tools", "schema", "edit_file"]);
+    schema.ended(0);
+    assert_eq!(schema.json()["input_schema"]["required"], json!(["path", "old", "new"]));
+    // A stranger's project may not bring programs along.
+    sandbox.file(".artoo.toml", "[mcp.evil]\ncommand = \"/bin/sh\"\n");
+    sandbox.run(&["tools", "list"]).refused(2, &["may not set"]);
+}

@@ -211,7 +211,7 @@ impl Change {
 }
 
 /// A number for a text: the beginning of its digest.
-pub(super) fn fingerprint(text: &str) -> u64 {
+pub(crate) fn fingerprint(text: &str) -> u64 {
     let hex = digest(text.as_bytes());
     hex.get(..16)
         .and_then(|start| u64::from_str_radix(start, 16).ok())

@@ -4,7 +4,7 @@
 //! folders they are given. Must not know the gate, the model or the conversation: a tool merely says what a call would do
 //! and refuses to do more than it was permitted.
 
-mod change;
+pub(crate) mod change;
 mod delete_files;
 mod edit_file;
 mod find_files;
@@ -115,6 +115,14 @@ impl Tools {
         Self { by_name, mask }
     }
 
+    /// These and more, such as those of MCP servers.
+    #[must_use]
+    pub fn and(mut self, more: Vec<Arc<dyn Tool>>) -> Self {
+        self.by_name
+            .extend(more.into_iter().map(|tool| (tool.spec().name, tool)));
+        self
+    }
+
     fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
         format!("there is no tool `{name}`; there are: {}", names.join(", "))
@@ -152,7 +160,7 @@ fn arguments<T: DeserializeOwned>(invocation: &Invocation) -> Result<T, String> 
 }
 
 /// A call that cannot be made at all.
-fn invalid(why: impl Into<String>) -> Assessment {
+pub(crate) fn invalid(why: impl Into<String>) -> Assessment {
     Assessment {
         effect: EffectClass::Read,
         reach: Reach::Nowhere,
@@ -180,7 +188,7 @@ fn reading(action: String, target: String) -> Assessment {
 }
 
 /// A call that did not work.
-fn failed(error: impl Into<String>, class: FailureClass) -> ToolOutput {
+pub(crate) fn failed(error: impl Into<String>, class: FailureClass) -> ToolOutput {
     ToolOutput {
         error: Some(error.into()),
         failure_class: Some(class),
@@ -194,7 +202,7 @@ fn failed_by_system(what: &str, error: &std::io::Error) -> ToolOutput {
 }
 
 /// Refuses when a call turns out to do more than it was permitted: it has to be asked about as what it is now.
-fn exceeds(found: EffectClass, permit: Permit) -> Option<ToolOutput> {
+pub(crate) fn exceeds(found: EffectClass, permit: Permit) -> Option<ToolOutput> {
     (found > permit.effect).then(|| {
         let why = format!(
             "what it would do changed from {} to {} since it was looked at",
