@@ -299,18 +299,75 @@ pub struct ListOptions {
 /// `artoo audit …`
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// What was seen so far
+    /// What was seen since the beginning of the log
     Report {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Checks the hash chain of the log
+    /// The latest records
+    Tail(AuditTail),
+    /// Checks every record, the chain, the head, and where given the checkpoints
     Verify {
+        /// A file of signed checkpoints that the log must agree with
+        #[arg(long, value_name = "FILE", requires = "public_key")]
+        checkpoints: Option<PathBuf>,
+        /// The operator's public key
+        #[arg(long, value_name = "FILE", requires = "checkpoints")]
+        public_key: Option<PathBuf>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
+    /// Makes a pair of keys for checkpoints: FILE and FILE.pub
+    Key {
+        /// Where the secret key goes; keep it away from the data folder
+        file: PathBuf,
+    },
+    /// Checks the log and signs where it stands, in a file outside the data folder
+    Checkpoint {
+        /// The operator's secret key
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// The file to which the checkpoint is added
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `artoo audit tail`
+#[derive(Debug, clap::Args)]
+pub struct AuditTail {
+    /// Goes on with what is written from now on, until it is interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+    /// How many records
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub lines: usize,
+    /// Of this task: its id, or the beginning or end of one
+    #[arg(long, value_name = "T")]
+    pub task: Option<String>,
+    /// Sent, received or done by R1 … R7, User or Runtime
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+    /// A message such as `PlanDirective`, a deed such as `model_answered`, or `deed`, `finding`, `gap`, `note`
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// Not before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Not after this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only what should not be: findings, gaps and notes; with a name, the findings of that detector
+    #[arg(long, value_name = "DETECTOR", num_args = 0..=1, default_missing_value = "all")]
+    pub anomaly: Option<String>,
+    /// The records as they are stored
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `artoo ggs …`

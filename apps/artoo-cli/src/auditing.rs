@@ -1,55 +1,74 @@
 //! The auditor's place in this process: a tap feeds it, its reports go to the person (design §16).
 //!
-//! Owns the way from the tap to the recorder and back. The auditor is fed; it has no handle on the bus.
+//! Owns the way from the tap to the recorder and back, and the thread on which the auditor runs: whatever it does, slowly or
+//! wrongly, takes no time from a task. The auditor is fed; it has no handle on the bus.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use artoo_auditor::{Gap, Observed, REPORT_PERIOD, Recorder, Redact};
+use artoo_auditor::{Gap, Observed, Options, Recorder, Redact};
 use artoo_bus::journal::Redactor;
 use artoo_bus::{Hub, Tap, TapItem};
-use artoo_protocol::Role;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Bus;
+use artoo_protocol::{Millis, Role};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::output;
 
 /// Messages that the auditor may lag behind before it misses some, which it then records.
-const TAP: usize = 65_536;
+const TAP: usize = 8_192;
 
 /// The running auditor.
 pub struct Auditing {
     finish: oneshot::Sender<()>,
-    task: JoinHandle<()>,
+    thread: JoinHandle<()>,
 }
 
 impl Auditing {
-    /// Continues the log of the data folder.
+    /// Continues the log of the data folder; `period` is the time between periodic reports.
     ///
     /// # Errors
     /// [`Failure`] when the log cannot be opened: artoo does not work unobserved.
-    pub fn start(data: &Path, hub: &Hub, redactor: Redactor) -> Result<Self, Failure> {
-        let redact: Redact = Arc::new(move |value| redactor.value(value));
-        let recorder = Recorder::start(data, hub.now(), REPORT_PERIOD, redact).map_err(|e| {
+    pub fn start(data: &Path, hub: &Hub, redactor: Redactor, period: Millis) -> Result<Self, Failure> {
+        let cannot = |e: &dyn std::fmt::Display| {
             Failure::usage(format!("the audit log cannot be written: {e}"))
                 .hint("artoo audit verify says more; or use another --data-dir")
-        })?;
+        };
+        // Everything that is written is JSON; what is not would rather be left out than be written unmasked.
+        let redact: Redact = Arc::new(move |text| redactor.json(text).unwrap_or_else(|_| "null".to_owned()));
+        let options = Options {
+            period,
+            ..Options::new(redact)
+        };
+        let recorder = Recorder::start(data, hub.now(), options).map_err(|e| cannot(&e))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|e| cannot(&e))?;
         // What is addressed to the auditor comes through the tap as well.
         drop(hub.inbox(Role::R6));
-        let tap = hub.tap("auditor", TAP);
+        let tap = hub.tap_with_deeds("auditor", TAP);
         let (finish, finished) = oneshot::channel();
-        let task = tokio::spawn(watch(recorder, tap, hub.clone(), finished));
-        Ok(Self { finish, task })
+        let hub = hub.clone();
+        let thread = std::thread::Builder::new()
+            .name("auditor".to_owned())
+            .spawn(move || runtime.block_on(watch(recorder, tap, hub, finished)))
+            .map_err(|e| cannot(&e))?;
+        Ok(Self { finish, thread })
     }
 
     /// Writes down what is left and ends.
     pub async fn finish(self) {
-        // The receiver only goes away with its task.
+        // The receiver only goes away with its thread.
         let _ = self.finish.send(());
-        let _ = self.task.await;
+        let thread = self.thread;
+        let ended = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
+        if !matches!(ended, Ok(true)) {
+            output::note("artoo: the auditor broke; what it wrote until then is whole");
+        }
     }
 }
 
@@ -70,12 +89,9 @@ async fn watch(mut recorder: Recorder, mut tap: Tap, hub: Hub, mut finished: one
     while let Some(item) = tap.try_recv() {
         let _ = recorder.observe(hub.now(), observed(item));
     }
-    let now = hub.now();
     // Waits for the disk.
-    match tokio::task::spawn_blocking(move || recorder.finish(now)).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => output::note(&format!("artoo: the audit log is not complete: {error}")),
-        Err(error) => output::note(&format!("artoo: the auditor broke: {error}")),
+    if let Err(error) = recorder.finish(hub.now()) {
+        output::note(&format!("artoo: the audit log is not complete: {error}"));
     }
 }
 
@@ -89,10 +105,12 @@ fn publish(hub: &Hub, report: Option<AuditReport>) {
 fn observed(item: TapItem) -> Observed {
     match item {
         TapItem::Envelope(envelope) => Observed::Envelope(envelope),
+        TapItem::Deed(deed) => Observed::Deed(deed),
         TapItem::Gap(gap) => Observed::Gap(Gap {
             from_seq: gap.from_seq,
             to_seq: gap.to_seq,
             count: gap.count,
+            deeds: gap.deeds,
         }),
     }
 }

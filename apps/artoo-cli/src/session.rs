@@ -252,6 +252,7 @@ impl Session {
     fn display(&self, item: &TapItem) {
         let envelope = match item {
             TapItem::Envelope(envelope) => envelope,
+            TapItem::Deed(_) => return,
             TapItem::Gap(gap) => return output::note(&format!("the display missed {gap}")),
         };
         match self.show {

@@ -220,7 +220,7 @@ impl Surroundings {
             });
             (Some(memory), Some(dreaming))
         };
-        let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env))?;
+        let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env), settings.audit_period)?;
         let shelf = FolderShelf::new(self.data.path().join(OUTPUTS), redactor(settings, env));
         let ports = Ports {
             model: Some(self.model),

@@ -1,136 +1,230 @@
 //! The record of the log, and how a change to it is found (design §16).
 //!
-//! A line is `{"hash":"…","prev":"…","n":1,"at":"…","envelope":{…}}`; instead of `envelope` there may be a `gap` or a
-//! `note`. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record before stands as
-//! `prev`. Checking looks at bytes and not at parsed JSON, so that there is no second way to write the same record.
-//! Owns the format; files are [`log`](crate::log)'s matter.
+//! A line is `{"hash":"…","prev":"…","n":1,"at":"…","envelope":{…}}`; instead of `envelope` there may be a `deed`, a
+//! `finding`, a `gap` or a `note`. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record
+//! before stands as `prev`. Checking looks at bytes and not at parsed JSON, so that there is no second way to write the same
+//! record. Owns the format; files are [`files`](crate::files)'s matter.
 
-use artoo_protocol::Timestamp;
-use serde::{Deserialize, Serialize};
+use std::io::Write as _;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
-
-/// `prev` of the first record.
-pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 const HASH_OPEN: &[u8] = b"{\"hash\":\"";
 const HASH_CLOSE: &[u8] = b"\",";
 const PREV_OPEN: &[u8] = b"\"prev\":\"";
 const PREV_CLOSE: &[u8] = b"\",\"n\":";
 const AT_OPEN: &[u8] = b",\"at\":\"";
-const GAP: &[u8] = b"\",\"gap\":";
-const NOTE: &[u8] = b"\",\"note\":";
 const HEX: usize = 64;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// A SHA-256 in lower-case hex.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hash([u8; HEX]);
+
+impl Hash {
+    /// `prev` of the first record.
+    pub const GENESIS: Self = Self([b'0'; HEX]);
+
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hex = [0; HEX];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(Sha256::digest(bytes)) {
+            let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        Self(hex)
+    }
+
+    /// Reads 64 lower-case hex digits.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let hex: [u8; HEX] = text.try_into().ok()?;
+        hex.iter().all(|byte| DIGITS.contains(byte)).then_some(Self(hex))
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::fmt::Display for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(text.as_bytes()).ok_or_else(|| serde::de::Error::custom("not 64 hex digits"))
+    }
+}
 
 /// Where a chain stands: the number and hash of its last record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// 0 before the first record.
     pub n: u64,
     /// Lower-case hex.
-    pub hash: String,
+    pub hash: Hash,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self::genesis()
+    }
 }
 
 impl Link {
     /// Before the first record.
-    pub fn genesis() -> Self {
+    pub const fn genesis() -> Self {
         Self {
             n: 0,
-            hash: GENESIS.to_owned(),
+            hash: Hash::GENESIS,
         }
     }
 
-    /// The line of the record that follows, with its line break, and where the chain stands then.
+    /// Appends the line of the record that follows, with its line break, and says where the chain stands then.
     ///
-    /// `body` is the last field as JSON without braces, such as `"note":"text"`.
-    pub fn follow(&self, at: Timestamp, body: &str) -> (String, Self) {
+    /// `at` is RFC 3339, `name` the name of the last field and `body` its value as JSON.
+    pub fn follow(&self, at: &str, name: &str, body: &str, lines: &mut Vec<u8>) -> Self {
         let n = self.n + 1;
-        let rest = format!("\"prev\":\"{}\",\"n\":{n},\"at\":\"{at}\",{body}}}", self.hash);
-        let hash = hex(&Sha256::digest(rest.as_bytes()));
-        let line = format!("{{\"hash\":\"{hash}\",{rest}\n");
-        (line, Self { n, hash })
+        lines.extend_from_slice(HASH_OPEN);
+        let place = lines.len();
+        lines.extend_from_slice(&[b'0'; HEX]);
+        lines.extend_from_slice(HASH_CLOSE);
+        let begin = lines.len();
+        lines.extend_from_slice(PREV_OPEN);
+        lines.extend_from_slice(&self.hash.0);
+        lines.extend_from_slice(PREV_CLOSE);
+        // Writing into memory cannot fail.
+        let _ = write!(lines, "{n}");
+        lines.extend_from_slice(AT_OPEN);
+        lines.extend_from_slice(at.as_bytes());
+        lines.extend_from_slice(b"\",\"");
+        lines.extend_from_slice(name.as_bytes());
+        lines.extend_from_slice(b"\":");
+        lines.extend_from_slice(body.as_bytes());
+        lines.push(b'}');
+        let hash = Hash::of(lines.get(begin..).unwrap_or_default());
+        if let Some(hex) = lines.get_mut(place..place + HEX) {
+            hex.copy_from_slice(&hash.0);
+        }
+        lines.push(b'\n');
+        Self { n, hash }
     }
 }
 
 /// What kind of record a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A message.
     Envelope,
+    /// What a role did beside speaking.
+    Deed,
+    /// What a detector found.
+    Finding,
     /// Messages are missing.
     Gap,
     /// About the log itself.
     Note,
+    /// Something that this version does not know.
+    Other,
 }
 
-/// A line whose hash fits its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sound {
+impl Kind {
+    const NAMES: [(Self, &'static [u8]); 5] = [
+        (Self::Envelope, b"envelope"),
+        (Self::Deed, b"deed"),
+        (Self::Finding, b"finding"),
+        (Self::Gap, b"gap"),
+        (Self::Note, b"note"),
+    ];
+}
+
+/// The frame of a line, read without looking at what it holds; whether the hash fits is another question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The hash that the line states.
+    pub hash: Hash,
+    /// What the hash is of.
+    hashed: &'a [u8],
     /// The hash of the record before it.
-    pub prev: String,
-    /// Where the chain stands after it.
-    pub link: Link,
+    pub prev: Hash,
+    /// Its number.
+    pub n: u64,
+    /// When it was written, RFC 3339.
+    pub at: &'a str,
     /// What it is.
     pub kind: Kind,
+    /// The value of its last field, JSON.
+    pub body: &'a [u8],
 }
 
-impl Sound {
-    /// Reads a line without its line break; `None` when its hash does not fit or its frame is none.
-    pub fn read(line: &[u8]) -> Option<Self> {
-        let line = line.strip_prefix(HASH_OPEN)?;
-        let (hash, rest) = line.split_at_checked(HEX)?;
-        let rest = rest.strip_prefix(HASH_CLOSE)?;
-        if hex(&Sha256::digest(rest)).as_bytes() != hash {
-            return None;
-        }
-        let (prev, after) = rest.strip_prefix(PREV_OPEN)?.split_at_checked(HEX)?;
+impl<'a> Frame<'a> {
+    /// Reads a line without its line break.
+    pub fn read(line: &'a [u8]) -> Option<Self> {
+        let (hash, hashed) = line.strip_prefix(HASH_OPEN)?.split_at_checked(HEX)?;
+        let hashed = hashed.strip_prefix(HASH_CLOSE)?;
+        let (prev, after) = hashed.strip_prefix(PREV_OPEN)?.split_at_checked(HEX)?;
         let after = after.strip_prefix(PREV_CLOSE)?;
         let digits = after.iter().position(|byte| !byte.is_ascii_digit())?;
         let (n, after) = after.split_at_checked(digits)?;
         let after = after.strip_prefix(AT_OPEN)?;
-        let at_end = after.iter().position(|&byte| byte == b'"')?;
-        let (_, body) = after.split_at_checked(at_end)?;
+        let end = after.iter().position(|&byte| byte == b'"')?;
+        let (at, after) = after.split_at_checked(end)?;
+        let after = after.strip_prefix(b"\",\"")?;
+        let end = after.iter().position(|&byte| byte == b'"')?;
+        let (name, after) = after.split_at_checked(end)?;
+        let kind = Kind::NAMES.iter().find(|(_, known)| *known == name);
         Some(Self {
-            prev: String::from_utf8(prev.to_vec()).ok()?,
-            link: Link {
-                n: std::str::from_utf8(n).ok()?.parse().ok()?,
-                hash: String::from_utf8(hash.to_vec()).ok()?,
-            },
-            kind: if body.starts_with(GAP) {
-                Kind::Gap
-            } else if body.starts_with(NOTE) {
-                Kind::Note
-            } else {
-                Kind::Envelope
-            },
+            hash: Hash::parse(hash)?,
+            hashed,
+            prev: Hash::parse(prev)?,
+            n: std::str::from_utf8(n).ok()?.parse().ok()?,
+            at: std::str::from_utf8(at).ok()?,
+            kind: kind.map_or(Kind::Other, |(kind, _)| *kind),
+            body: after.strip_prefix(b"\":")?.strip_suffix(b"}")?,
         })
+    }
+
+    /// Reads a line whose hash fits its bytes.
+    pub fn sound(line: &'a [u8]) -> Option<Self> {
+        Self::read(line).filter(|frame| Hash::of(frame.hashed) == frame.hash)
+    }
+
+    /// Where the chain stands after it.
+    pub const fn link(&self) -> Link {
+        Link {
+            n: self.n,
+            hash: self.hash,
+        }
     }
 
     /// Whether it is the record after `link`.
     pub fn follows(&self, link: &Link) -> bool {
-        self.link.n == link.n + 1 && self.prev == link.hash
+        self.n == link.n + 1 && self.prev == link.hash
     }
-}
-
-/// An intact log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    /// Records.
-    pub records: u64,
-    /// Gap records among them.
-    pub gaps: u64,
-    /// Notes about the log itself among them.
-    pub notes: u64,
-    /// Records behind the head: written by a process that runs or was killed.
-    pub behind_head: u64,
-    /// Length of a last record that is not finished, for the same reason.
-    pub unfinished_bytes: u64,
 }
 
 /// How a log was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Damage {
-    /// A record does not fit its hash.
+    /// A record is not what was written.
     Edited,
     /// Records are missing before this one.
     Removed,
@@ -138,8 +232,8 @@ pub enum Damage {
     Inserted,
     /// Records changed places.
     Reordered,
-    /// A record fits its own hash but not the one before it: the chain was rewritten from here on, or up to here.
-    Rechained,
+    /// The chain fits in itself and is not the one that was written: a checkpoint, or the beginning, says another hash.
+    Rewritten,
     /// The end is missing.
     CutOff,
     /// `audit.head` is missing or cannot be read.
@@ -148,10 +242,26 @@ pub enum Damage {
     HeadDiffers,
 }
 
+impl Damage {
+    /// The name used in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Edited => "edited",
+            Self::Removed => "removed",
+            Self::Inserted => "inserted",
+            Self::Reordered => "reordered",
+            Self::Rewritten => "rewritten",
+            Self::CutOff => "cut_off",
+            Self::HeadMissing => "head_missing",
+            Self::HeadDiffers => "head_differs",
+        }
+    }
+}
+
 /// The first place where a log is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Broken {
-    /// Number of the record that should stand there.
+    /// Number of the record that is wrong, or that should stand there.
     pub record: u64,
     /// What happened.
     pub damage: Damage,
@@ -167,33 +277,4 @@ impl Broken {
             detail: detail.into(),
         }
     }
-}
-
-/// Says what is wrong with a line that does not follow `last`; `next` is the line after it, if there is one.
-pub fn diagnose(last: &Link, line: &[u8], next: Option<&[u8]>) -> Broken {
-    let expected = last.n + 1;
-    let Some(found) = Sound::read(line) else {
-        return Broken::new(expected, Damage::Edited, "its hash does not fit its content");
-    };
-    let n = found.link.n;
-    let expected_is_next = next.and_then(Sound::read).is_some_and(|sound| sound.follows(last));
-    if n == expected {
-        let detail = "it does not continue the record before it";
-        Broken::new(expected, Damage::Rechained, detail)
-    } else if n < expected {
-        Broken::new(expected, Damage::Inserted, format!("record {n} stands in its place"))
-    } else if expected_is_next {
-        let detail = format!("record {n} stands before it");
-        Broken::new(expected, Damage::Reordered, detail)
-    } else {
-        Broken::new(expected, Damage::Removed, format!("the log goes on with record {n}"))
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(HEX), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

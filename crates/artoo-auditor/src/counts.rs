@@ -1,17 +1,21 @@
-//! What is counted: one window and the totals since the beginning (design §16).
+//! What is counted, in one window and since the beginning (design §16).
 //!
 //! Owns what each number means: a task is a person's input, a correction is a CorrectionSignal, a replan is a PlanDirective.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use artoo_protocol::message::{AuditReport, ExecutionStatus, FailureClass, GapTrend, Message, ToolHealth, Trend};
-use artoo_protocol::{Role, TaskId, Timestamp};
+use artoo_protocol::message::{
+    AuditReport, Ending, ExecutionStatus, FailureClass, GapTrend, Message, ToolHealth, Trend,
+};
+use artoo_protocol::{Act, Role, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::detect::{Finding, List, Seen, row};
 
 /// Most lines of each list in a report; what goes beyond is counted.
 const LINES_MAX: usize = 100;
-/// Most tasks of one window whose trend is kept.
-const TRENDS_MAX: usize = 1_000;
+/// Tasks whose trend is kept: the latest.
+const TRENDS_MAX: usize = 500;
 /// A rate is compared only when the window has seen so many cases …
 const DRIFT_WINDOW_LEAST: u64 = 10;
 /// … and the past so many.
@@ -36,14 +40,15 @@ impl Rate {
         }
     }
 
-    const fn plus(self, other: Self) -> Self {
+    const fn minus(self, other: Self) -> Self {
         Self {
-            of: self.of.saturating_add(other.of),
-            bad: self.bad.saturating_add(other.bad),
+            of: self.of.saturating_sub(other.of),
+            bad: self.bad.saturating_sub(other.bad),
         }
     }
 
-    fn share(self) -> f64 {
+    /// As a part of 1.
+    pub fn share(self) -> f64 {
         if self.of == 0 {
             0.0
         } else {
@@ -53,13 +58,21 @@ impl Rate {
 }
 
 /// Sums over a span of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
+    /// Messages.
+    pub messages: u64,
     /// Tasks that began.
     pub tasks: u64,
     /// Tasks that ended.
     pub ended: u64,
+    /// Those of them that were accepted.
+    pub accepted: u64,
+    /// Those of them that ended within the threshold.
+    pub succeeded: u64,
+    /// Those of them that were abandoned.
+    pub abandoned: u64,
     /// Corrections by R4a.
     pub corrections: u64,
     /// Directives by R7.
@@ -70,70 +83,61 @@ pub struct Totals {
     pub judged: Rate,
     /// Rounds that R4b closed, and those that it sent back.
     pub rounds: Rate,
+    /// Tool calls that really ran, and those that failed.
+    pub tool_calls: Rate,
+    /// Calls of models, and those that gave no answer.
+    pub model_calls: Rate,
+    /// Tokens that models read.
+    pub input_tokens: u64,
+    /// Tokens that models wrote.
+    pub output_tokens: u64,
+    /// Money, in the currency of the price table.
+    pub cost: f64,
+    /// Tokens of tasks that ended.
+    pub tokens_of_ended: u64,
 }
 
 impl Totals {
-    /// The sum of two spans.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    /// The rates of the span before `later` began, which is what drift is measured against.
+    pub(crate) fn minus(&self, later: &Self) -> Self {
         Self {
-            tasks: self.tasks.saturating_add(other.tasks),
-            ended: self.ended.saturating_add(other.ended),
-            corrections: self.corrections.saturating_add(other.corrections),
-            replans: self.replans.saturating_add(other.replans),
-            attempts: self.attempts.plus(other.attempts),
-            judged: self.judged.plus(other.judged),
-            rounds: self.rounds.plus(other.rounds),
-        }
-    }
-}
-
-/// One window between two reports.
-#[derive(Clone, Debug)]
-pub(crate) struct Window {
-    pub start: Timestamp,
-    pub sums: Totals,
-    health: ToolHealth,
-    trends: BTreeMap<String, GapTrend>,
-    pub violations: Lines,
-    pub anomalies: Lines,
-}
-
-impl Window {
-    pub fn new(start: Timestamp) -> Self {
-        Self {
-            start,
-            sums: Totals::default(),
-            health: ToolHealth::default(),
-            trends: BTreeMap::new(),
-            violations: Lines::default(),
-            anomalies: Lines::default(),
+            attempts: self.attempts.minus(later.attempts),
+            judged: self.judged.minus(later.judged),
+            rounds: self.rounds.minus(later.rounds),
+            ..Self::default()
         }
     }
 
-    /// Counts a message for what it is.
-    pub fn count(&mut self, message: &Message) {
-        let sums = &mut self.sums;
-        match message {
-            Message::UserInput(_) => sums.tasks += 1,
-            Message::FinalResult(_) => sums.ended += 1,
-            Message::PlanDirective(_) => sums.replans += 1,
-            Message::ExecutionResult(result) => {
-                let failed = result.status == ExecutionStatus::Failed;
-                sums.attempts.add(failed);
-                sums.judged.of += 1;
-                self.health.execution_failures += u64::from(failed);
-            }
-            Message::CorrectionSignal(signal) => {
-                sums.corrections += 1;
-                sums.judged.bad += 1;
-                match signal.failure_class {
-                    FailureClass::Logical => self.health.logical_retries += 1,
-                    FailureClass::Environmental => self.health.environmental_retries += 1,
+    fn count(&mut self, seen: &Seen<'_>) {
+        let envelope = match seen {
+            Seen::Envelope(envelope) => envelope,
+            Seen::Deed(deed) => return self.count_act(&deed.act),
+        };
+        self.messages += 1;
+        match &envelope.payload {
+            Message::UserInput(_) => self.tasks += 1,
+            Message::FinalResult(result) => {
+                self.ended += 1;
+                match result.directive {
+                    Ending::Accept => self.accepted += 1,
+                    Ending::Success => self.succeeded += 1,
+                    Ending::Abandon => self.abandoned += 1,
                 }
             }
-            Message::ReplanRequest(_) => sums.rounds.add(true),
-            Message::OutcomeSummary(_) => sums.rounds.add(false),
+            Message::PlanDirective(_) => self.replans += 1,
+            Message::ExecutionResult(result) => {
+                self.attempts.add(result.status == ExecutionStatus::Failed);
+                self.judged.of += 1;
+                for call in result.tool_calls.iter().filter(|call| !call.not_run) {
+                    self.tool_calls.add(call.failed());
+                }
+            }
+            Message::CorrectionSignal(_) => {
+                self.corrections += 1;
+                self.judged.bad += 1;
+            }
+            Message::ReplanRequest(_) => self.rounds.add(true),
+            Message::OutcomeSummary(_) => self.rounds.add(false),
             Message::ClarificationRequest(_)
             | Message::ClarificationAnswer(_)
             | Message::TaskSpec(_)
@@ -157,37 +161,134 @@ impl Window {
         }
     }
 
-    /// Keeps the latest trend of a task.
-    pub fn trend(&mut self, key: &str, task_id: &TaskId, trend: Trend) {
-        if self.trends.len() < TRENDS_MAX || self.trends.contains_key(key) {
-            let task_id = task_id.clone();
-            self.trends.insert(key.to_owned(), GapTrend { task_id, trend });
+    fn count_act(&mut self, act: &Act) {
+        match act {
+            Act::ModelAnswered { usage, cost, .. } => {
+                self.model_calls.add(false);
+                self.input_tokens += usage.input_tokens;
+                self.output_tokens += usage.output_tokens;
+                self.cost += cost.get();
+            }
+            Act::ModelFailed { .. } => self.model_calls.add(true),
+            Act::ModelAsked { .. }
+            | Act::Assessed { .. }
+            | Act::ToolRun { .. }
+            | Act::CheckRun { .. }
+            | Act::Kept { .. }
+            | Act::Stored { .. }
+            | Act::Recalled { .. } => {}
+        }
+    }
+}
+
+/// The latest trend of each of the latest tasks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Trends {
+    of: BTreeMap<String, GapTrend>,
+    order: VecDeque<String>,
+}
+
+impl Trends {
+    fn set(&mut self, key: &str, task_id: &TaskId, trend: Trend) {
+        let task_id = task_id.clone();
+        if self.of.insert(key.to_owned(), GapTrend { task_id, trend }).is_none() {
+            self.order.push_back(key.to_owned());
+        }
+        if self.order.len() > TRENDS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.of.remove(&oldest);
         }
     }
 
-    /// The report of this window; `past` is what was counted before it.
-    pub fn report(&self, trigger: &str, end: Timestamp, past: &Totals) -> AuditReport {
-        let totals = past.plus(self.sums);
+    fn in_order(&self) -> Vec<GapTrend> {
+        self.order.iter().filter_map(|key| self.of.get(key)).cloned().collect()
+    }
+}
+
+/// Everything that is counted over a span of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    /// When the span began; absent before anything was seen.
+    pub start: Option<Timestamp>,
+    /// The sums.
+    pub totals: Totals,
+    /// How well tools work.
+    pub tool_health: ToolHealth,
+    /// Findings by detector.
+    pub found: BTreeMap<String, u64>,
+    trends: Trends,
+    violations: Lines,
+    anomalies: Lines,
+    drifts: Lines,
+}
+
+impl Ledger {
+    /// Of a span that begins now.
+    pub fn from(start: Timestamp) -> Self {
+        Self {
+            start: Some(start),
+            ..Self::default()
+        }
+    }
+
+    /// Counts what was seen for what it is.
+    pub(crate) fn count(&mut self, seen: &Seen<'_>) {
+        self.totals.count(seen);
+        if let Seen::Envelope(envelope) = seen {
+            match &envelope.payload {
+                Message::ExecutionResult(result) => {
+                    self.tool_health.execution_failures += u64::from(result.status == ExecutionStatus::Failed);
+                }
+                Message::CorrectionSignal(signal) => match signal.failure_class {
+                    FailureClass::Logical => self.tool_health.logical_retries += 1,
+                    FailureClass::Environmental => self.tool_health.environmental_retries += 1,
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps the latest trend of a task.
+    pub(crate) fn trend(&mut self, key: &str, task_id: &TaskId, trend: Trend) {
+        self.trends.set(key, task_id, trend);
+    }
+
+    /// Adds a finding to its list.
+    pub(crate) fn add(&mut self, finding: &Finding) {
+        *self.found.entry(finding.detector.clone()).or_default() += 1;
+        let list = row(&finding.detector).map_or(List::Anomaly, |row| row.list);
+        match list {
+            // The sentence says it all, and the list says what it is.
+            List::Boundary => self.violations.push(finding.detail.clone()),
+            List::Anomaly => self.anomalies.push(finding.to_string()),
+            List::Drift => self.drifts.push(finding.detail.clone()),
+        }
+    }
+
+    /// The report of this span; `whole` is what was counted since the beginning, this span included.
+    pub(crate) fn report(&self, trigger: &str, end: Timestamp, whole: &Totals) -> AuditReport {
         AuditReport {
             trigger: trigger.to_owned(),
-            window_start: self.start,
+            window_start: self.start.unwrap_or(end),
             window_end: end,
-            tasks_observed: self.sums.tasks,
-            total_corrections: self.sums.corrections,
-            total_replans: self.sums.replans,
-            gap_trends: self.trends.values().cloned().collect(),
+            tasks_observed: self.totals.tasks,
+            total_corrections: self.totals.corrections,
+            total_replans: self.totals.replans,
+            gap_trends: self.trends.in_order(),
             boundary_violations: self.violations.shown(),
-            drift_alerts: drift(past, &self.sums),
+            drift_alerts: self.drifts.shown(),
             anomalies: self.anomalies.shown(),
-            tool_health: self.health,
-            tasks_total: totals.tasks,
-            corrections_total: totals.corrections,
+            tool_health: self.tool_health,
+            tasks_total: whole.tasks,
+            corrections_total: whole.corrections,
         }
     }
 }
 
 /// Roles whose rate in this window is far from their past.
-fn drift(past: &Totals, window: &Totals) -> Vec<String> {
+pub(crate) fn drift(past: &Totals, window: &Totals) -> Vec<String> {
     [
         (Role::R3, "attempts that failed", past.attempts, window.attempts),
         (Role::R4a, "attempts that were corrected", past.judged, window.judged),
@@ -209,24 +310,18 @@ fn drift(past: &Totals, window: &Totals) -> Vec<String> {
 }
 
 /// A list of lines that cannot grow without bound.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lines {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Lines {
     lines: Vec<String>,
     more: u64,
 }
 
 impl Lines {
-    pub fn push(&mut self, line: String) {
+    fn push(&mut self, line: String) {
         if self.lines.len() < LINES_MAX {
             self.lines.push(line);
         } else {
             self.more += 1;
-        }
-    }
-
-    pub fn extend(&mut self, line: Option<String>) {
-        if let Some(line) = line {
-            self.push(line);
         }
     }
 

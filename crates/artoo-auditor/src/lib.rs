@@ -1,21 +1,37 @@
 //! R6, the Auditor: a hash-chained log of everything on the bus, and reports for the operator (design §16).
 //!
-//! It sees every envelope through a tap and addresses nobody but the operator: its [`Effect`] can append to its own log and
-//! make a report, and nothing else. [`observer`] is the pure part, fed with what was seen and when; [`chain`] says what a
-//! record is and finds the first one that was changed; `log` and `inspect` own the files; [`recorder`] puts them together for a process,
-//! with a thread of its own, so that neither a slow disk nor a full one ever delays whoever feeds it.
+//! It sees every envelope and every act of a role through a tap and addresses nobody but the operator: its [`Effect`] can
+//! append to its own log and table and make a report, and nothing else. [`observer`] is the pure part, fed with what was seen
+//! and when; [`detect`] is the table of what should not be seen; [`chain`] says what a record is, [`verify`](mod@verify) finds
+//! the first one that was changed; [`recorder`] puts them together for a process, with a thread of its own, so that neither a
+//! slow disk nor a full one ever delays whoever feeds it.
 
 pub mod chain;
+pub mod checkpoint;
 mod counts;
-mod inspect;
+pub mod detect;
+mod files;
+mod history;
+mod lines;
 mod log;
 pub mod observer;
+mod overview;
+mod pen;
 pub mod recorder;
-mod watch;
+mod stats;
+pub mod tail;
+mod tuning;
+pub mod verify;
 
-pub use chain::{Broken, Damage, Verified};
-pub use counts::{Rate, Totals};
-pub use inspect::{report_of_log, verify};
-pub use log::{LogError, Stats, read_stats};
-pub use observer::{Auditor, Effect, Entry, Gap, Observed, REPORT_PERIOD};
-pub use recorder::{Recorder, Redact};
+pub use chain::{Broken, Damage};
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use counts::{Ledger, Rate, Totals};
+pub use detect::{DETECTORS, Finding};
+pub use files::LogError;
+pub use history::{Bucket, History};
+pub use observer::{Auditor, Effect, Entry, Gap, Observed, Past, REPORT_PERIOD};
+pub use overview::{Overview, overview};
+pub use recorder::{Options, Recorder, Redact};
+pub use stats::{Stats, read_stats};
+pub use tuning::{ClosedBy, Decision, Effort, RoundRow, TUNING_FORMAT, TuningRow};
+pub use verify::{Verified, Verifier, verify};

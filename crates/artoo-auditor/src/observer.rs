@@ -1,34 +1,41 @@
 //! The auditor as a pure observer: what it is shown, what it counts, what it wants done (design §16).
 //!
-//! Owns the order of things; what a number means is in `counts`, what is suspicious in `watch`. It has no clock and no
+//! Owns the order of things; what a number means is in `counts`, what is suspicious in `detect`. It has no clock and no
 //! file, and no effect by which it could reach a role.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use artoo_protocol::message::{AuditReport, FinalResult, Message};
-use artoo_protocol::{Envelope, Millis, SubTaskId, TaskId, Timestamp};
+use artoo_protocol::message::{AuditReport, Message, Trend};
+use artoo_protocol::{Act, Deed, Envelope, Finite, Millis, SubTaskId, TaskId, Timestamp, Unit01};
 use serde::{Deserialize, Serialize};
 
-use crate::counts::{Totals, Window};
-use crate::watch::{Watched, boundary_violation};
+use crate::counts::{Ledger, drift};
+use crate::detect::{self, Baseline, Finding, List, Seen, Spending, TaskDetectors};
+use crate::history::History;
+use crate::tuning::{Growing, TuningRow};
 
 /// Time between periodic reports.
 pub const REPORT_PERIOD: Millis = Millis::from_seconds(300);
-/// Most tasks that are watched at once; of more, those that never end are forgotten.
-const TASKS_MAX: usize = 100_000;
+/// Most tasks that are watched at once; of more, one that began earlier is forgotten.
+const TASKS_MAX: usize = 4_000;
 /// How many ended tasks are remembered, for a second ending.
-const ENDED_MAX: usize = 100_000;
+const ENDED_MAX: usize = 20_000;
+/// Smaller differences of D are none.
+const SAME: f64 = 1e-9;
 
 /// Messages that were not seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Sequence number of the first.
+    /// Sequence number of the first; 0 when only deeds are missing.
     pub from_seq: u64,
     /// Sequence number of the last.
     pub to_seq: u64,
     /// How many.
     pub count: u64,
+    /// Deeds that are missing beside them.
+    #[serde(default)]
+    pub deeds: u64,
 }
 
 /// What an observer is shown.
@@ -36,6 +43,8 @@ pub struct Gap {
 pub enum Observed {
     /// A message.
     Envelope(Arc<Envelope>),
+    /// What a role did beside speaking.
+    Deed(Arc<Deed>),
     /// Messages are missing here.
     Gap(Gap),
 }
@@ -45,6 +54,10 @@ pub enum Observed {
 pub enum Entry {
     /// A message.
     Envelope(Arc<Envelope>),
+    /// What a role did beside speaking.
+    Deed(Arc<Deed>),
+    /// What a detector found.
+    Finding(Finding),
     /// Messages are missing here.
     Gap(Gap),
     /// Something about the log itself.
@@ -62,17 +75,45 @@ pub enum Effect {
         /// What.
         entry: Entry,
     },
+    /// Append to its own table of closed tasks.
+    Row(Box<TuningRow>),
     /// Tell the operator.
     Report(Box<AuditReport>),
+}
+
+/// What is known since the beginning of the log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Past {
+    /// The counts.
+    pub ledger: Ledger,
+    /// The same over time.
+    pub history: History,
+}
+
+/// One running task.
+#[derive(Clone, Debug)]
+struct Watched {
+    task_id: TaskId,
+    subtasks: Vec<SubTaskId>,
+    distance: Option<Unit01>,
+    detectors: TaskDetectors,
+    spending: Spending,
+    row: Growing,
+    /// How many gaps there had been when it began.
+    gaps: u64,
 }
 
 /// The pure part of R6.
 #[derive(Clone, Debug)]
 pub struct Auditor {
     period: Millis,
-    past: Totals,
-    window: Window,
+    /// When the window began.
+    window_start: Timestamp,
+    window: Ledger,
+    whole: Past,
     last_seq: Option<u64>,
+    gaps: u64,
     tasks: BTreeMap<String, Watched>,
     subtasks: BTreeSet<SubTaskId>,
     ended: BTreeSet<String>,
@@ -80,13 +121,16 @@ pub struct Auditor {
 }
 
 impl Auditor {
-    /// Begins a window at `now`; `past` are the totals of earlier processes.
-    pub fn new(now: Timestamp, period: Millis, past: Totals) -> Self {
+    /// Begins a window at `now`; `past` is what earlier processes counted.
+    pub fn new(now: Timestamp, period: Millis, mut past: Past) -> Self {
+        past.ledger.start.get_or_insert(now);
         Self {
             period,
-            past,
-            window: Window::new(now),
+            window_start: now,
+            window: Ledger::from(now),
+            whole: past,
             last_seq: None,
+            gaps: 0,
             tasks: BTreeMap::new(),
             subtasks: BTreeSet::new(),
             ended: BTreeSet::new(),
@@ -96,61 +140,107 @@ impl Auditor {
 
     /// Takes what the tap shows.
     pub fn observe(&mut self, now: Timestamp, observed: Observed) -> Vec<Effect> {
-        match observed {
+        let mut found = Vec::new();
+        let mut row = None;
+        let mut asked = false;
+        let entry = match observed {
             Observed::Envelope(envelope) => {
-                let asked = self.look(&envelope);
-                let entry = Entry::Envelope(envelope);
-                let mut effects = vec![Effect::Append { at: now, entry }];
-                if asked {
-                    effects.push(self.on_demand(now));
-                }
-                effects
+                (asked, row) = self.look(now, &envelope, &mut found);
+                Entry::Envelope(envelope)
+            }
+            Observed::Deed(deed) => {
+                self.look_at_deed(now, &deed, &mut found);
+                Entry::Deed(deed)
             }
             Observed::Gap(gap) => {
-                self.missed(gap);
-                let entry = Entry::Gap(gap);
-                vec![Effect::Append { at: now, entry }]
+                self.missed(now, gap);
+                Entry::Gap(gap)
             }
+        };
+        let mut effects = Vec::with_capacity(1 + found.len());
+        effects.push(Effect::Append { at: now, entry });
+        effects.extend(found.into_iter().map(|finding| Effect::Append {
+            at: now,
+            entry: Entry::Finding(finding),
+        }));
+        effects.extend(row.map(Effect::Row));
+        if asked {
+            effects.push(self.on_demand(now));
         }
+        effects
     }
 
     /// Messages that never reached the log, for whatever reason.
-    pub fn missed(&mut self, gap: Gap) {
+    pub fn missed(&mut self, now: Timestamp, gap: Gap) {
         let Gap {
             from_seq,
             to_seq,
             count,
+            deeds,
         } = gap;
-        self.window.anomalies.push(format!(
-            "gap: {count} messages were not recorded ({from_seq} to {to_seq})"
-        ));
-        self.last_seq = self.last_seq.max(Some(to_seq));
+        let detail = match (count, deeds) {
+            (0, deeds) => format!("{deeds} deeds were not recorded"),
+            (count, 0) => format!("{count} messages were not recorded ({from_seq} to {to_seq})"),
+            (count, deeds) => format!("{count} messages ({from_seq} to {to_seq}) and {deeds} deeds were not recorded"),
+        };
+        self.gaps += 1;
+        self.count_finding(now, &Finding::new("gap", None, to_seq, detail));
+        if count > 0 {
+            self.last_seq = self.last_seq.max(Some(to_seq));
+        }
     }
 
-    /// Counts a message; says whether it is the operator asking for a report.
-    pub fn look(&mut self, envelope: &Envelope) -> bool {
+    /// Counts a message; says whether it is the operator asking for a report, and the row of a task that has ended.
+    pub fn look(
+        &mut self,
+        now: Timestamp,
+        envelope: &Envelope,
+        found: &mut Vec<Finding>,
+    ) -> (bool, Option<Box<TuningRow>>) {
         let seq = envelope.seq;
-        // Every process counts from 1.
-        if let Some(last) = self.last_seq.filter(|last| seq != 1 && seq != last + 1) {
-            self.window
-                .anomalies
-                .push(format!("order: message {seq} came after {last}"));
+        let task_id = envelope.task_id.as_ref();
+        // Every process counts from 1, or from where the task stopped that it resumes.
+        let begins = seq == 1 || matches!(envelope.payload, Message::TaskResumed(_));
+        if let Some(last) = self.last_seq.filter(|last| !begins && seq != last + 1) {
+            let detail = format!("message {seq} came after {last}");
+            found.push(Finding::new("order", None, seq, detail));
         }
         self.last_seq = Some(seq);
-        let violation = boundary_violation(envelope);
+        let violation = detect::boundary(envelope);
         let asked = violation.is_none() && matches!(envelope.payload, Message::AuditQuery(_));
-        self.window.violations.extend(violation);
-        self.window.count(&envelope.payload);
+        found.extend(violation.map(|(name, detail)| Finding::new(name, task_id, seq, detail)));
+        let seen = Seen::Envelope(envelope);
+        self.count(now, &seen);
         // What the operator asks belongs to no task.
-        if let Some(task_id) = &envelope.task_id {
-            self.watch(task_id, &envelope.payload);
+        let row = match (task_id, &envelope.payload) {
+            (None, _) | (_, Message::AuditQuery(_) | Message::AuditReport(_)) => None,
+            (Some(task_id), _) => self.watch(task_id, &seen, seq, found),
+        };
+        found.iter().for_each(|finding| self.count_finding(now, finding));
+        (asked, row)
+    }
+
+    /// Counts a deed.
+    pub fn look_at_deed(&mut self, now: Timestamp, deed: &Deed, found: &mut Vec<Finding>) {
+        let task_id = deed.task_id.as_ref();
+        let forbidden = detect::forbidden(deed);
+        found.extend(forbidden.map(|detail| Finding::new("forbidden_effect", task_id, 0, detail)));
+        let seen = Seen::Deed(deed);
+        self.count(now, &seen);
+        if let Some(task_id) = task_id {
+            if self.ended.contains(&key(task_id)) {
+                let late = detect::act_after_the_end(deed);
+                found.extend(late.map(|(name, detail)| Finding::new(name, Some(task_id), 0, detail)));
+            } else {
+                self.watch(task_id, &seen, 0, found);
+            }
         }
-        asked
+        found.iter().for_each(|finding| self.count_finding(now, finding));
     }
 
     /// When the next periodic report is due.
     pub fn deadline(&self) -> Timestamp {
-        self.window.start.plus(self.period)
+        self.window_start.plus(self.period)
     }
 
     /// Reports if the time has come.
@@ -168,9 +258,14 @@ impl Auditor {
         self.report(now, "on-demand")
     }
 
-    /// Everything counted since the beginning, this window included.
-    pub fn totals(&self) -> Totals {
-        self.past.plus(self.window.sums)
+    /// Everything counted since the beginning.
+    pub const fn whole(&self) -> &Past {
+        &self.whole
+    }
+
+    /// The same, when nothing more is to be seen.
+    pub fn into_past(self) -> Past {
+        self.whole
     }
 
     /// Tasks that have begun and not ended.
@@ -178,70 +273,112 @@ impl Auditor {
         self.tasks.len()
     }
 
-    /// The report of the window, after which the next begins.
-    pub(crate) fn close_window(&mut self, now: Timestamp, trigger: &str) -> AuditReport {
-        let report = self.window.report(trigger, now, &self.past);
-        self.past = self.totals();
-        self.window = Window::new(now);
-        report
-    }
-
     fn report(&mut self, now: Timestamp, trigger: &str) -> Effect {
-        Effect::Report(Box::new(self.close_window(now, trigger)))
+        // The baseline is what came before this window.
+        let before = self.whole.ledger.totals.minus(&self.window.totals);
+        for detail in drift(&before, &self.window.totals) {
+            self.count_finding(now, &Finding::new("drift", None, 0, detail));
+        }
+        let report = self.window.report(trigger, now, &self.whole.ledger.totals);
+        self.window = Ledger::from(now);
+        self.window_start = now;
+        Effect::Report(Box::new(report))
     }
 
-    fn watch(&mut self, task_id: &TaskId, message: &Message) {
+    fn count(&mut self, now: Timestamp, seen: &Seen<'_>) {
+        self.window.count(seen);
+        self.whole.ledger.count(seen);
+        self.whole.history.count(now, seen);
+    }
+
+    fn count_finding(&mut self, now: Timestamp, finding: &Finding) {
+        self.window.add(finding);
+        self.whole.ledger.add(finding);
+        let list = detect::row(&finding.detector).map_or(List::Anomaly, |row| row.list);
+        self.whole.history.count_finding(now, list);
+    }
+
+    fn watch(
+        &mut self,
+        task_id: &TaskId,
+        seen: &Seen<'_>,
+        seq: u64,
+        found: &mut Vec<Finding>,
+    ) -> Option<Box<TuningRow>> {
         let key = key(task_id);
-        match message {
-            Message::FinalResult(result) => return self.end(&key, task_id, result),
-            Message::AuditQuery(_) | Message::AuditReport(_) => return,
-            _ if self.ended.contains(&key) => return,
-            _ => {}
+        let message = match seen {
+            Seen::Envelope(envelope) => Some(&envelope.payload),
+            Seen::Deed(_) => None,
+        };
+        let ends = matches!(message, Some(Message::FinalResult(_)));
+        if self.ended.contains(&key) {
+            if ends {
+                let detail = "the task has ended twice";
+                found.push(Finding::new("second_final_result", Some(task_id), seq, detail));
+            }
+            return None;
         }
         self.make_room(&key);
+        let gaps = self.gaps;
         let watched = self
             .tasks
             .entry(key.clone())
-            .or_insert_with(|| Watched::new(task_id.clone()));
+            .or_insert_with(|| Watched::new(task_id, gaps));
         if watched.task_id.is_provisional() {
             watched.task_id = task_id.clone();
         }
+        watched.detectors.see(seen, |name, detail| {
+            found.push(Finding::new(name, Some(task_id), seq, detail))
+        });
+        let row = watched.row.see(seen, gaps == watched.gaps);
+        if let Seen::Deed(deed) = seen {
+            let past = Baseline {
+                ended: self.whole.ledger.totals.ended,
+                tokens: self.whole.ledger.totals.tokens_of_ended,
+            };
+            found.extend(watched.spend(deed, past));
+        }
         match message {
-            Message::PlanDirective(directive) => {
-                let (trend, thrashing) = watched.directed(directive);
-                self.window.trend(&key, &watched.task_id, trend);
-                self.window.anomalies.extend(thrashing);
+            Some(Message::PlanDirective(directive)) => {
+                let trend = watched.trend(directive.loss.d, directive.grad_l);
+                self.trend(&key, trend);
             }
-            Message::CorrectionSignal(signal) => {
-                self.window.anomalies.extend(watched.corrected(signal));
+            Some(Message::FinalResult(result)) => {
+                let trend = watched.trend(result.loss.d, result.grad_l);
+                self.trend(&key, trend);
             }
-            Message::SubTask(subtask) => {
+            Some(Message::SubTask(subtask)) => {
                 let id = subtask.subtask_id.clone();
                 if self.subtasks.insert(id.clone()) {
                     watched.subtasks.push(id);
                 } else {
-                    self.window.anomalies.push(format!(
-                        "duplicate_subtask: {task_id}: subtask {id} was dispatched twice"
-                    ));
+                    let detail = format!("subtask {id} was dispatched twice");
+                    found.push(Finding::new("duplicate_subtask", Some(task_id), seq, detail));
                 }
             }
             _ => {}
         }
+        if ends {
+            self.end(key);
+        }
+        row.map(Box::new)
     }
 
-    fn end(&mut self, key: &str, task_id: &TaskId, result: &FinalResult) {
-        if self.ended.contains(key) {
-            self.window
-                .anomalies
-                .push(format!("second_final_result: {task_id} has ended twice"));
-            return;
+    fn trend(&mut self, key: &str, trend: Trend) {
+        if let Some(watched) = self.tasks.get(key) {
+            self.window.trend(key, &watched.task_id, trend);
+            self.whole.ledger.trend(key, &watched.task_id, trend);
         }
-        let mut watched = self.tasks.remove(key).unwrap_or_else(|| Watched::new(task_id.clone()));
-        let trend = watched.ended(result);
-        self.window.trend(key, task_id, trend);
-        self.forget_subtasks(&watched);
-        self.ended.insert(key.to_owned());
-        self.ended_order.push_back(key.to_owned());
+    }
+
+    fn end(&mut self, key: String) {
+        if let Some(watched) = self.tasks.remove(&key) {
+            let effort = watched.row.effort();
+            self.whole.ledger.totals.tokens_of_ended += effort.input_tokens + effort.output_tokens;
+            self.forget_subtasks(&watched);
+        }
+        self.ended.insert(key.clone());
+        self.ended_order.push_back(key);
         if self.ended_order.len() > ENDED_MAX
             && let Some(oldest) = self.ended_order.pop_front()
         {
@@ -261,6 +398,51 @@ impl Auditor {
     fn forget_subtasks(&mut self, of: &Watched) {
         for id in &of.subtasks {
             self.subtasks.remove(id);
+        }
+    }
+}
+
+impl Watched {
+    fn new(task_id: &TaskId, gaps: u64) -> Self {
+        Self {
+            task_id: task_id.clone(),
+            subtasks: Vec::new(),
+            distance: None,
+            detectors: TaskDetectors::default(),
+            spending: Spending::default(),
+            row: Growing::default(),
+            gaps,
+        }
+    }
+
+    fn spend(&mut self, deed: &Deed, past: Baseline) -> Option<Finding> {
+        match &deed.act {
+            Act::ModelAsked { .. } => self.spending.calls += 1,
+            Act::ModelAnswered { usage, .. } => self.spending.tokens += usage.input_tokens + usage.output_tokens,
+            Act::ModelFailed { .. }
+            | Act::Assessed { .. }
+            | Act::ToolRun { .. }
+            | Act::CheckRun { .. }
+            | Act::Kept { .. }
+            | Act::Stored { .. }
+            | Act::Recalled { .. } => return None,
+        }
+        let detail = detect::runaway(&mut self.spending, past)?;
+        Some(Finding::new("cost_runaway", Some(&self.task_id), 0, detail))
+    }
+
+    /// D decides; where it stands still, a falling loss is an improvement, but a rising one only shows that time passes.
+    fn trend(&mut self, d: Unit01, grad_l: Finite) -> Trend {
+        let change = self.distance.map_or(0.0, |before| d.get() - before.get());
+        self.distance = Some(d);
+        if change < -SAME {
+            Trend::Improving
+        } else if change > SAME {
+            Trend::Worsening
+        } else if grad_l.get() < -SAME {
+            Trend::Improving
+        } else {
+            Trend::Stable
         }
     }
 }

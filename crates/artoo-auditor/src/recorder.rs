@@ -5,80 +5,80 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::sync_channel;
 
 use artoo_protocol::message::{AuditReport, MessageKind};
 use artoo_protocol::{Millis, Timestamp};
-use serde_json::Value;
 
-use crate::counts::Totals;
-use crate::log::{Log, LogError, read_stats};
-use crate::observer::{Auditor, Effect, Entry, Gap, Observed};
+use crate::files::{LogError, at_path};
+use crate::log::Log;
+use crate::observer::{Auditor, Effect, Observed, Past, REPORT_PERIOD};
+use crate::pen::{Pen, Writer};
+use crate::stats::{Depth, count, read_stats};
 
-/// Masks secrets in an envelope before it is written.
-pub type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
+/// Masks secrets in one JSON text before it is written.
+pub type Redact = Arc<dyn Fn(String) -> String + Send + Sync>;
 
 /// Records that may wait for the disk.
-const QUEUE: usize = 16_384;
-/// Records that are written in one go.
-const BATCH: usize = 1_024;
+const QUEUE: usize = 8_192;
+/// Size at which a file of the log is full.
+const FULL_AT: u64 = 64 << 20;
+/// How old the kept counts may be while nothing is under way.
+const KEEP_PERIOD: Millis = Millis(1_000);
+
+/// How a recorder is set up.
+#[derive(Clone)]
+pub struct Options {
+    /// Time between periodic reports.
+    pub period: Millis,
+    /// Records that may wait for the disk.
+    pub queue: usize,
+    /// Size in bytes at which a file of the log is full.
+    pub full_at: u64,
+    /// Masks secrets.
+    pub redact: Redact,
+}
+
+impl Options {
+    /// The usual sizes.
+    pub fn new(redact: Redact) -> Self {
+        Self {
+            period: REPORT_PERIOD,
+            queue: QUEUE,
+            full_at: FULL_AT,
+            redact,
+        }
+    }
+}
 
 /// R6 as a process runs it.
-#[derive(Debug)]
 pub struct Recorder {
     auditor: Auditor,
     pen: Pen,
+    redact: Redact,
+    kept: Timestamp,
 }
 
 impl Recorder {
-    /// Continues the log and the totals of a folder.
+    /// Continues the log and the counts of a folder.
     ///
     /// # Errors
     /// [`LogError`] when the log cannot be opened.
-    pub fn start(folder: &Path, now: Timestamp, period: Millis, redact: Redact) -> Result<Self, LogError> {
-        Self::with_queue(folder, now, period, redact, QUEUE)
-    }
-
-    /// The same with room for so many waiting records.
-    ///
-    /// # Errors
-    /// [`LogError`] when the log cannot be opened.
-    pub fn with_queue(
-        folder: &Path,
-        now: Timestamp,
-        period: Millis,
-        redact: Redact,
-        queue: usize,
-    ) -> Result<Self, LogError> {
-        let stats = read_stats(folder);
-        let (log, notes) = Log::open(folder)?;
-        let (sender, receiver) = sync_channel(queue);
-        let writer = Writer {
-            log,
-            redact,
-            now,
-            last_report: stats.last_report.map(Box::new),
-            stats: None,
-            batch: None,
-            lost: None,
-            trouble: None,
-        };
+    pub fn start(folder: &Path, now: Timestamp, options: Options) -> Result<Self, LogError> {
+        let (log, notes) = Log::open(folder, options.full_at)?;
+        let past = count(folder, Depth::Tail).map(|counted| counted.past)?;
+        let (sender, receiver) = sync_channel(options.queue);
+        let last_report = read_stats(folder).last_report.map(Box::new);
+        let writer = Writer::new(log, Arc::clone(&options.redact), now, last_report);
         let thread = std::thread::Builder::new()
             .name("artoo-audit".to_owned())
             .spawn(move || writer.run(&receiver, notes))
-            .map_err(|source| LogError::Io {
-                path: folder.to_owned(),
-                source,
-            })?;
-        let pen = Pen {
-            sender,
-            thread,
-            lost: None,
-        };
+            .map_err(at_path(folder))?;
         Ok(Self {
-            auditor: Auditor::new(now, period, stats.totals),
-            pen,
+            auditor: Auditor::new(now, options.period, past),
+            pen: Pen::new(sender, thread),
+            redact: options.redact,
+            kept: now,
         })
     }
 
@@ -87,10 +87,10 @@ impl Recorder {
         let ends_task = matches!(&observed, Observed::Envelope(e) if e.payload.kind() == MessageKind::FinalResult);
         let mut report = None;
         for effect in self.auditor.observe(now, observed) {
-            report = report.or(self.perform(effect));
+            report = report.or(self.perform(now, effect));
         }
-        if ends_task {
-            self.pen.keep(self.auditor.totals(), None);
+        if ends_task && now.since(self.kept) >= KEEP_PERIOD {
+            self.keep(now, None);
         }
         report
     }
@@ -103,13 +103,18 @@ impl Recorder {
     /// The periodic report, when its time has come.
     pub fn wake(&mut self, now: Timestamp) -> Option<AuditReport> {
         let effect = self.auditor.wake(now)?;
-        self.perform(effect)
+        self.perform(now, effect)
     }
 
     /// A report now.
     pub fn report(&mut self, now: Timestamp) -> Option<AuditReport> {
         let effect = self.auditor.on_demand(now);
-        self.perform(effect)
+        self.perform(now, effect)
+    }
+
+    /// What was counted since the beginning of the log.
+    pub const fn whole(&self) -> &Past {
+        self.auditor.whole()
     }
 
     /// Writes everything and ends; waits for the disk.
@@ -118,188 +123,54 @@ impl Recorder {
     /// The first [`LogError`] that kept something from being written.
     pub fn finish(mut self, now: Timestamp) -> Result<Option<AuditReport>, LogError> {
         let effect = self.auditor.exit(now);
-        let report = self.perform(effect);
-        self.pen.finish(now, self.auditor.totals(), report.as_ref())?;
+        let report = self.perform(now, effect);
+        let past = self.at_rest();
+        self.pen.finish(now, past, report.as_ref())?;
         Ok(report)
     }
 
-    fn perform(&mut self, effect: Effect) -> Option<AuditReport> {
+    fn perform(&mut self, now: Timestamp, effect: Effect) -> Option<AuditReport> {
         match effect {
             Effect::Append { at, entry } => {
-                if let Some(gap) = self.pen.append(at, &entry) {
-                    self.auditor.missed(gap);
+                if let Some(gap) = self.pen.append(at, entry) {
+                    self.auditor.missed(now, gap);
                 }
                 None
             }
+            Effect::Row(row) => {
+                self.pen.row(row);
+                None
+            }
             Effect::Report(report) => {
-                self.pen.keep(self.auditor.totals(), Some(report.clone()));
-                Some(*report)
-            }
-        }
-    }
-}
-
-enum Job {
-    Append {
-        at: Timestamp,
-        entry: Entry,
-    },
-    Keep {
-        totals: Totals,
-        report: Option<Box<AuditReport>>,
-    },
-}
-
-/// The feeding end of the queue.
-#[derive(Debug)]
-struct Pen {
-    sender: SyncSender<Job>,
-    thread: JoinHandle<Result<(), LogError>>,
-    lost: Option<Gap>,
-}
-
-impl Pen {
-    /// Queues an entry, or counts it as missed. Answers with the gap that has just been closed, if there was one.
-    fn append(&mut self, at: Timestamp, entry: &Entry) -> Option<Gap> {
-        let closed = self.lost.filter(|gap| self.offer(at, &Entry::Gap(*gap)));
-        if closed.is_some() {
-            self.lost = None;
-        }
-        if self.lost.is_some() || !self.offer(at, entry) {
-            self.lost = merge(self.lost, entry);
-        }
-        closed
-    }
-
-    fn offer(&self, at: Timestamp, entry: &Entry) -> bool {
-        let entry = entry.clone();
-        self.sender.try_send(Job::Append { at, entry }).is_ok()
-    }
-
-    /// Asks for the totals to be kept; when the queue is full, the next time will do.
-    fn keep(&self, totals: Totals, report: Option<Box<AuditReport>>) {
-        let _ = self.sender.try_send(Job::Keep { totals, report });
-    }
-
-    /// Says the last words, waiting for room, and waits for the thread.
-    fn finish(self, at: Timestamp, totals: Totals, report: Option<&AuditReport>) -> Result<(), LogError> {
-        if let Some(gap) = self.lost {
-            let entry = Entry::Gap(gap);
-            let _ = self.sender.send(Job::Append { at, entry });
-        }
-        let report = report.cloned().map(Box::new);
-        let _ = self.sender.send(Job::Keep { totals, report });
-        drop(self.sender);
-        // A writer that panicked has said so on stderr; what it wrote is whole up to its last commit.
-        self.thread.join().unwrap_or(Ok(()))
-    }
-}
-
-/// A gap made longer by an entry that is lost too.
-fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
-    let (from_seq, to_seq, count) = match entry {
-        Entry::Envelope(envelope) => (envelope.seq, envelope.seq, 1),
-        Entry::Gap(gap) => (gap.from_seq, gap.to_seq, gap.count),
-        Entry::Note(_) => return gap,
-    };
-    Some(gap.map_or(
-        Gap {
-            from_seq,
-            to_seq,
-            count,
-        },
-        |gap| Gap {
-            from_seq: gap.from_seq,
-            to_seq,
-            count: gap.count.saturating_add(count),
-        },
-    ))
-}
-
-/// The writing end of the queue.
-struct Writer {
-    log: Log,
-    redact: Redact,
-    now: Timestamp,
-    last_report: Option<Box<AuditReport>>,
-    stats: Option<Totals>,
-    /// What the batch being written holds, should it be lost.
-    batch: Option<Gap>,
-    lost: Option<Gap>,
-    trouble: Option<LogError>,
-}
-
-impl Writer {
-    fn run(mut self, receiver: &Receiver<Job>, notes: Vec<String>) -> Result<(), LogError> {
-        for note in notes {
-            self.append(self.now, &Entry::Note(note));
-        }
-        self.commit();
-        while let Ok(job) = receiver.recv() {
-            self.take(job);
-            for job in receiver.try_iter().take(BATCH) {
-                self.take(job);
-            }
-            self.commit();
-        }
-        if let Some(gap) = self.lost.take() {
-            self.append(self.now, &Entry::Gap(gap));
-            self.commit();
-        }
-        let sealed = self.log.seal(self.now);
-        self.note_trouble(sealed);
-        self.trouble.map_or(Ok(()), Err)
-    }
-
-    fn take(&mut self, job: Job) {
-        match job {
-            Job::Append { at, entry } => {
-                self.now = at;
-                if let Some(gap) = self.lost.take() {
-                    self.append(at, &Entry::Gap(gap));
-                }
-                self.append(at, &entry);
-            }
-            Job::Keep { totals, report } => {
-                self.stats = Some(totals);
-                self.last_report = report.or(self.last_report.take());
+                let report = self.masked(*report);
+                self.keep(now, Some(report.clone()));
+                Some(report)
             }
         }
     }
 
-    fn append(&mut self, at: Timestamp, entry: &Entry) {
-        let body = match entry {
-            Entry::Envelope(envelope) => {
-                let mut value = serde_json::to_value(envelope.as_ref()).unwrap_or_default();
-                (self.redact)(&mut value);
-                format!("\"envelope\":{value}")
-            }
-            Entry::Gap(gap) => format!("\"gap\":{}", serde_json::to_value(gap).unwrap_or_default()),
-            Entry::Note(note) => format!("\"note\":{}", Value::from(note.as_str())),
-        };
-        self.log.append(at, &body);
-        self.batch = merge(self.batch, entry);
+    /// A finding names tools and targets, and those may hold anything.
+    fn masked(&self, report: AuditReport) -> AuditReport {
+        let text = serde_json::to_string(&report).unwrap_or_default();
+        serde_json::from_str(&(self.redact)(text)).unwrap_or(report)
     }
 
-    fn commit(&mut self) {
-        let batch = self.batch.take();
-        let written = self.log.commit();
-        if let (Err(_), Some(gap)) = (&written, batch) {
-            self.lost = merge(self.lost, &Entry::Gap(gap));
-        }
-        self.note_trouble(written);
-        let sealed = self.log.seal_if_due(self.now);
-        self.note_trouble(sealed);
-        if let Some(totals) = self.stats.take() {
-            let kept = self.log.files().write_stats(totals, self.last_report.as_deref());
-            self.note_trouble(kept);
-        }
+    fn keep(&mut self, now: Timestamp, report: Option<AuditReport>) {
+        self.kept = now;
+        let past = self.at_rest();
+        self.pen.keep(past, report.map(Box::new));
     }
 
-    /// The first trouble is the one to tell.
-    fn note_trouble(&mut self, result: Result<(), LogError>) {
-        if let (None, Err(error)) = (&self.trouble, result) {
-            self.trouble = Some(error);
-        }
+    /// What was counted, if no task is under way: whoever goes on from there has missed no beginning.
+    fn at_rest(&self) -> Option<Box<Past>> {
+        (self.auditor.open_tasks() == 0).then(|| Box::new(self.auditor.whole().clone()))
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("auditor", &self.auditor)
+            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use artoo_protocol::journal::{Entry, StepCause};
 use artoo_protocol::message::{Cause, PlanningFailed};
 use artoo_protocol::{
-    Actor, Answer, CallId, Command, Envelope, Event, Message, MessageKind, Millis, Role, Slug, TaskId, Timestamp,
+    Act, Actor, Answer, CallId, Command, Envelope, Event, Message, MessageKind, Millis, Role, Slug, TaskId, Timestamp,
 };
 use tokio::sync::watch;
 
@@ -181,6 +181,7 @@ impl<A: Actor> Driver<A> {
     fn hear_item(&mut self, item: TapItem) {
         match item {
             TapItem::Envelope(envelope) => self.hear(&envelope),
+            TapItem::Deed(_) => {}
             TapItem::Gap(gap) => self.shell.hub.notice(&Notice::Missed { role: A::ROLE, gap }),
         }
     }
@@ -221,6 +222,15 @@ impl<A: Actor> Driver<A> {
                 answer: answer.clone(),
             },
         );
+        let cost = match &answer {
+            Answer::Model(Ok(reply)) => self.shell.meter.cost(&reply.model, &reply.usage),
+            Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
+                0.0
+            }
+        };
+        self.shell
+            .hub
+            .did(A::ROLE, Some(task), Act::of_answer(call, &answer, cost));
         if let Answer::Model(Ok(reply)) = &answer
             && let Some(reached) = self.shell.meter.charge(task, &reply.model, &reply.usage)
         {
@@ -329,6 +339,8 @@ impl<A: Actor> Driver<A> {
     }
 
     fn carry_out(&mut self, command: Command) {
+        let task = subject(&command, None);
+        self.shell.hub.did(A::ROLE, task.as_ref(), Act::of(&command));
         match command {
             Command::Publish { task_id, message } => self.publish(A::ROLE, task_id.as_ref(), *message),
             Command::CallModel { task_id, call, request } => self.calls.begin(task_id, call, Work::Model(request)),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use artoo_protocol::ports::{Bus, Clock, NoRoute};
-use artoo_protocol::{Envelope, EnvelopeId, Message, MessageKind, Role, TaskId, Timestamp, route};
+use artoo_protocol::{Act, Deed, Envelope, EnvelopeId, Message, MessageKind, Role, TaskId, Timestamp, route};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::journal::Journal;
 use crate::lives::{Lives, Phase};
 use crate::locked;
 use crate::notice::{Notice, Observer, Silent};
-use crate::tap::{Tap, TapQueue};
+use crate::tap::{Hears, Tap, TapQueue};
 
 /// How a hub is set up.
 pub struct HubOptions {
@@ -119,9 +119,31 @@ impl Hub {
 
     /// A tap on everything said from now on. It holds at most `capacity` messages and drops what comes on top.
     pub fn tap(&self, name: &str, capacity: usize) -> Tap {
-        let tap = Tap::new(name, capacity);
+        self.add_tap(Tap::new(name, capacity, Hears::Messages))
+    }
+
+    /// The same for an observer that also wants to know what roles do beside speaking.
+    pub fn tap_with_deeds(&self, name: &str, capacity: usize) -> Tap {
+        self.add_tap(Tap::new(name, capacity, Hears::MessagesAndDeeds))
+    }
+
+    fn add_tap(&self, tap: Tap) -> Tap {
         locked(&self.shared.state).taps.push(Arc::downgrade(tap.queue()));
         tap
+    }
+
+    /// Tells observers what a role did.
+    pub(crate) fn did(&self, role: Role, task_id: Option<&TaskId>, act: Option<Act>) {
+        let Some(act) = act else { return };
+        let deed = Arc::new(Deed {
+            role,
+            task_id: task_id.cloned(),
+            at: self.now(),
+            act,
+        });
+        for tap in locked(&self.shared.state).taps.iter().filter_map(Weak::upgrade) {
+            tap.offer_deed(&deed);
+        }
     }
 
     /// Where a task stands; the provisional and the final id of a run are the same task.

@@ -56,16 +56,14 @@ impl Meter {
     /// Adds one call, also one read from the journal of a resumed task. Tells once per task that a limit is reached:
     /// the first of tokens and money, in this order.
     pub fn charge(&self, task: &TaskId, model: &str, usage: &Usage) -> Option<BudgetReached> {
-        let price = (self.price)(model, usage);
+        let cost = self.cost(model, usage);
         let mut all = locked(&self.spent);
         let spent = all.entry(task.suffix().to_owned()).or_default();
         spent.tokens = spent
             .tokens
             .saturating_add(usage.input_tokens)
             .saturating_add(usage.output_tokens);
-        if price.is_finite() && price > 0.0 {
-            spent.cost += price;
-        }
+        spent.cost += cost;
         let reached = self.reached(*spent)?;
         if std::mem::replace(&mut spent.told, true) {
             return None;
@@ -77,6 +75,12 @@ impl Meter {
             used: Finite::new(used).unwrap_or_default(),
             limit: Finite::new(limit).unwrap_or_default(),
         })
+    }
+
+    /// What one call costs; never below 0.
+    pub fn cost(&self, model: &str, usage: &Usage) -> f64 {
+        let price = (self.price)(model, usage);
+        if price.is_finite() { price.max(0.0) } else { 0.0 }
     }
 
     /// Drops the sums of a task that has ended.

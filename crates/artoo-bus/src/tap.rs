@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use artoo_protocol::Envelope;
+use artoo_protocol::{Deed, Envelope};
 use tokio::sync::Notify;
 
 use crate::locked;
@@ -16,6 +16,8 @@ use crate::notice::Notice;
 pub enum TapItem {
     /// A message.
     Envelope(Arc<Envelope>),
+    /// What a role did beside speaking; only a tap on deeds has them.
+    Deed(Arc<Deed>),
     /// Here messages are missing, because the observer was too slow.
     Gap(Gap),
 }
@@ -23,17 +25,23 @@ pub enum TapItem {
 /// Messages that an observer missed, all from one stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Sequence number of the first.
+    /// Sequence number of the first; 0 when only deeds are missing.
     pub from_seq: u64,
     /// Sequence number of the last.
     pub to_seq: u64,
     /// How many.
     pub count: u64,
+    /// Deeds that are missing beside them.
+    pub deeds: u64,
 }
 
 impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} messages, {} to {}", self.count, self.from_seq, self.to_seq)
+        write!(f, "{} messages, {} to {}", self.count, self.from_seq, self.to_seq)?;
+        match self.deeds {
+            0 => Ok(()),
+            deeds => write!(f, ", and {deeds} deeds"),
+        }
     }
 }
 
@@ -44,10 +52,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    pub(crate) fn new(name: &str, capacity: usize) -> Self {
+    pub(crate) fn new(name: &str, capacity: usize, hears: Hears) -> Self {
         Self {
             queue: Arc::new(TapQueue {
                 name: name.to_owned(),
+                hears,
                 capacity: capacity.max(1),
                 state: Mutex::default(),
                 filled: Notify::new(),
@@ -87,10 +96,18 @@ impl Tap {
     }
 }
 
+/// What is offered to a tap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hears {
+    Messages,
+    MessagesAndDeeds,
+}
+
 /// The queue itself.
 #[derive(Debug)]
 pub(crate) struct TapQueue {
     name: String,
+    hears: Hears,
     capacity: usize,
     state: Mutex<TapState>,
     filled: Notify,
@@ -114,33 +131,51 @@ impl TapState {
 impl TapQueue {
     /// Takes the message or counts it as dropped; tells when a gap begins.
     pub(crate) fn offer(&self, envelope: &Arc<Envelope>) -> Option<Notice> {
-        let seq = envelope.seq;
+        let item = TapItem::Envelope(Arc::clone(envelope));
+        self.take(item, |gap| {
+            if gap.count == 0 {
+                gap.from_seq = envelope.seq;
+            }
+            gap.to_seq = envelope.seq;
+            gap.count += 1;
+        })
+        .then(|| Notice::TapDropping {
+            tap: self.name.clone(),
+            from_seq: envelope.seq,
+        })
+    }
+
+    /// The same with a deed, which has no number.
+    pub(crate) fn offer_deed(&self, deed: &Arc<Deed>) {
+        if self.hears == Hears::MessagesAndDeeds {
+            self.take(TapItem::Deed(Arc::clone(deed)), |gap| gap.deeds += 1);
+        }
+    }
+
+    /// Whether a gap begins.
+    fn take(&self, item: TapItem, missed: impl FnOnce(&mut Gap)) -> bool {
         let begins = {
             let mut state = locked(&self.state);
             if state.items.len() < self.capacity {
                 if let Some(gap) = state.gap.take() {
                     state.items.push_back(TapItem::Gap(gap));
                 }
-                state.items.push_back(TapItem::Envelope(Arc::clone(envelope)));
+                state.items.push_back(item);
                 false
             } else {
                 state.dropped += 1;
                 let begins = state.gap.is_none();
-                let gap = state.gap.get_or_insert(Gap {
-                    from_seq: seq,
-                    to_seq: seq,
+                missed(state.gap.get_or_insert(Gap {
+                    from_seq: 0,
+                    to_seq: 0,
                     count: 0,
-                });
-                gap.to_seq = seq;
-                gap.count += 1;
+                    deeds: 0,
+                }));
                 begins
             }
         };
         self.filled.notify_one();
-        begins.then(|| Notice::TapDropping {
-            tap: self.name.clone(),
-            from_seq: seq,
-        })
+        begins
     }
 
     pub(crate) fn close(&self) {

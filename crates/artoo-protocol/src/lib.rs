@@ -6,6 +6,7 @@
 //! tested, replayed and embedded without the rest.
 
 pub mod actor;
+pub mod deed;
 pub mod envelope;
 pub mod ids;
 pub mod journal;
@@ -22,6 +23,7 @@ pub mod tool;
 pub mod units;
 
 pub use actor::{Actor, Answer, Command, Event};
+pub use deed::{Act, Deed};
 pub use envelope::Envelope;
 pub use ids::{CallId, EnvelopeId, MegramId, Slug, SubTaskId, TaskId};
 pub use message::{Message, MessageKind};

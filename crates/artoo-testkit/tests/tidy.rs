@@ -141,7 +141,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "uuid",
         ],
     ),
-    ("artoo-auditor", &["serde", "serde_json", "sha2", "thiserror"]),
+    (
+        "artoo-auditor",
+        &["memchr", "ring", "serde", "serde_json", "sha2", "thiserror"],
+    ),
 ];
 
 struct Package {

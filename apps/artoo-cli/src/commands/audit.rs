@@ -2,54 +2,212 @@
 
 use std::path::Path;
 
-use artoo_auditor::{report_of_log, verify};
+use artoo_auditor::tail::{Anomalies, Filter, Follow, Sieve, describe, last};
+use artoo_auditor::{Checkpoint, DETECTORS, LogError, Overview, checkpoint, overview, verify};
 use artoo_bus::SystemClock;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Clock;
 use artoo_protocol::text::printable;
+use artoo_protocol::{MessageKind, Role, Timestamp};
 use serde_json::json;
 
-use crate::args::AuditCommand;
+use crate::args::{AuditCommand, AuditTail};
 use crate::failure::Failure;
 use crate::output;
+
+/// Time between two looks at a log that is followed.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Runs one of them.
 ///
 /// # Errors
-/// [`Failure`] (exit 1) when the log cannot be read, or its chain is broken.
+/// [`Failure`] (exit 1) when the log cannot be read, or its chain is broken; (exit 2) for a filter that cannot be.
 pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
     match command {
         AuditCommand::Report { json } => {
-            let report = report_of_log(data, SystemClock.now()).map_err(|e| Failure::failed(e.to_string()))?;
+            let seen = overview(data, SystemClock.now()).map_err(failed)?;
             if *json {
-                output::pretty_json(&report);
+                output::pretty_json(&seen);
             } else {
-                output::result(&text(&report));
+                output::result(&whole_text(&seen));
             }
             Ok(())
         }
-        AuditCommand::Verify { json } => {
-            let found = verify(data);
+        AuditCommand::Tail(arguments) => tail(arguments, data),
+        AuditCommand::Verify {
+            checkpoints,
+            public_key,
+            json,
+        } => {
+            let known = match (checkpoints, public_key) {
+                (Some(file), Some(key)) => checkpoint::read_checkpoints(file, key).map_err(failed)?,
+                _ => Vec::new(),
+            };
+            check(data, &known, *json)
+        }
+        AuditCommand::Key { file } => {
+            let public = checkpoint::new_key(file).map_err(failed)?;
+            output::note(&format!(
+                "the secret key is in {0}, the public one in {0}.pub: keep both away from the data folder",
+                file.display()
+            ));
+            output::result(&public);
+            Ok(())
+        }
+        AuditCommand::Checkpoint { key, to, json } => {
+            if inside(to, data) {
+                return Err(
+                    Failure::usage("a checkpoint inside the data folder protects nothing").hint("write it elsewhere")
+                );
+            }
+            let fine = verify(data, &[]).map_err(failed)?;
+            let signed = checkpoint::sign(key, fine.last, SystemClock.now(), to).map_err(failed)?;
             if *json {
-                let answer = match &found {
-                    Ok(fine) => json!({"ok": true, "records": fine.records, "gaps": fine.gaps, "notes": fine.notes}),
-                    Err(error) => json!({"ok": false, "error": error.to_string()}),
-                };
-                output::json(&answer);
+                output::json(&signed);
+            } else {
+                output::result(&format!("record {} with the hash {} is signed", signed.n, signed.hash));
             }
-            match found {
-                Ok(_) if *json => Ok(()),
-                Ok(fine) => {
-                    output::result(&format!(
-                        "the audit log is whole: {} records, {} gaps, {} notes",
-                        fine.records, fine.gaps, fine.notes
-                    ));
-                    Ok(())
-                }
-                Err(error) => Err(Failure::failed(error.to_string())),
-            }
+            Ok(())
         }
     }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// Whether a file would lie in the folder.
+fn inside(file: &Path, folder: &Path) -> bool {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+    matches!((parent, folder.canonicalize()), (Ok(parent), Ok(folder)) if parent.starts_with(folder))
+}
+
+fn check(data: &Path, checkpoints: &[Checkpoint], as_json: bool) -> Result<(), Failure> {
+    let found = verify(data, checkpoints);
+    if as_json {
+        let answer = match &found {
+            Ok(fine) => {
+                let mut answer = json!({"ok": true});
+                let fine = serde_json::to_value(fine).unwrap_or_default();
+                if let (Some(answer), serde_json::Value::Object(fine)) = (answer.as_object_mut(), fine) {
+                    answer.extend(fine);
+                }
+                answer
+            }
+            Err(error @ LogError::Broken(broken)) => json!({
+                "ok": false, "error": error.to_string(),
+                "record": broken.record, "damage": broken.damage, "detail": broken.detail,
+            }),
+            Err(error @ LogError::Io { .. }) => json!({"ok": false, "error": error.to_string()}),
+        };
+        output::json(&answer);
+    }
+    let fine = found.map_err(failed)?;
+    if !as_json {
+        output::result(&format!(
+            "the audit log is whole: {} records in {} files, {} gaps, {} findings, {} notes{}",
+            fine.records,
+            fine.files,
+            fine.gaps,
+            fine.findings,
+            fine.notes,
+            match fine.checkpoints {
+                0 => String::new(),
+                n => format!("; it agrees with {n} checkpoints"),
+            }
+        ));
+    }
+    Ok(())
+}
+
+fn tail(arguments: &AuditTail, data: &Path) -> Result<(), Failure> {
+    let sieve = Sieve::new(&filter(arguments)?);
+    // First the end, then what is there: a record in between is shown twice rather than not at all, so it is left out by its number.
+    let mut follow = arguments
+        .follow
+        .then(|| Follow::from_end(data))
+        .transpose()
+        .map_err(failed)?;
+    let show = |line: &[u8]| {
+        if arguments.json {
+            output::result(&String::from_utf8_lossy(line));
+        } else {
+            output::result(&printable(&describe(line)));
+        }
+    };
+    let known = last(data, &sieve, arguments.lines).map_err(failed)?;
+    known.iter().for_each(|line| show(line));
+    while let Some(follow) = &mut follow {
+        for line in follow.poll().map_err(failed)? {
+            if sieve.admits(&line) && !known.contains(&line) {
+                show(&line);
+            }
+        }
+        if output::is_broken() {
+            break;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn filter(arguments: &AuditTail) -> Result<Filter, Failure> {
+    let time = |text: &Option<String>| {
+        let parse = |text: &String| Timestamp::parse(text).map_err(|e| Failure::usage(e.to_string()));
+        text.as_ref().map(parse).transpose()
+    };
+    let role = arguments.role.as_ref().map(|text| {
+        let named = |role: &Role| role.to_string().eq_ignore_ascii_case(text);
+        Role::ALL.into_iter().find(named).ok_or_else(|| {
+            Failure::usage(format!("there is no role `{text}`")).hint("R1, R2, R3, R4a, R4b, R5, R6, R7, User, Runtime")
+        })
+    });
+    let kind = arguments.kind.as_ref().map(|text| {
+        let message = MessageKind::ALL
+            .iter()
+            .find(|kind| kind.name().eq_ignore_ascii_case(text));
+        message.map_or_else(|| text.clone(), |kind| kind.name().to_owned())
+    });
+    let anomalies = arguments.anomaly.as_ref().map(|name| match name.as_str() {
+        "all" => Ok(Anomalies::All),
+        name if DETECTORS.iter().any(|row| row.name == name) => Ok(Anomalies::Of(name.to_owned())),
+        name => Err(Failure::usage(format!("there is no detector `{name}`"))
+            .hint(DETECTORS.iter().map(|row| row.name).collect::<Vec<_>>().join(", "))),
+    });
+    Ok(Filter {
+        task: arguments.task.clone(),
+        role: role.transpose()?,
+        kind,
+        since: time(&arguments.since)?,
+        until: time(&arguments.until)?,
+        anomalies: anomalies.transpose()?,
+    })
+}
+
+/// The report over the whole log in words.
+fn whole_text(seen: &Overview) -> String {
+    let totals = &seen.totals;
+    let mut lines = vec![text(&seen.report)];
+    lines.push(format!(
+        "endings: {} accepted, {} within the threshold, {} abandoned, {} without an end",
+        totals.accepted,
+        totals.succeeded,
+        totals.abandoned,
+        totals.tasks.saturating_sub(totals.ended)
+    ));
+    lines.push(format!(
+        "models: {} calls ({} without an answer), {} tokens read, {} written, cost {:.4}",
+        totals.model_calls.of, totals.model_calls.bad, totals.input_tokens, totals.output_tokens, totals.cost
+    ));
+    lines.push(format!(
+        "tool calls: {}, of which {} failed",
+        totals.tool_calls.of, totals.tool_calls.bad
+    ));
+    for (name, count) in &seen.findings {
+        lines.push(format!("found {count} times: {name}"));
+    }
+    printable(&lines.join("\n"))
 }
 
 /// A report in words.

@@ -26,6 +26,8 @@ pub struct File {
     pub max_tokens: Option<u64>,
     pub max_cost: Option<f64>,
     pub time_budget: Option<String>,
+    /// Time between the auditor's periodic reports.
+    pub audit_period: Option<String>,
     pub max_replans: Option<u32>,
     pub no_memory: Option<bool>,
     pub prices: BTreeMap<String, Price>,

@@ -37,6 +37,8 @@ pub struct Settings {
     pub max_cost: Option<f64>,
     /// Hard, and Ω's.
     pub time_budget: Millis,
+    /// Time between the auditor's periodic reports.
+    pub audit_period: Millis,
     /// Ω's.
     pub max_replans: u32,
     /// Neither reads nor writes memory.
@@ -198,6 +200,10 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         allow: options.allow.iter().chain(&user.allow).cloned().collect(),
         max_tokens: options.max_tokens.or(project.max_tokens).or(user.max_tokens),
         max_cost,
+        // Not from the project: whoever wrote that is among those who are observed.
+        audit_period: user
+            .audit_period
+            .map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| parse_span(&text))?,
         time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text))?,
         max_replans: options
             .max_replans
@@ -273,7 +279,7 @@ fn parse_span(text: &str) -> Result<Millis, Failure> {
         .filter(|&millis| millis > 0)
     {
         Some(millis) => Ok(Millis(millis)),
-        None => Err(Failure::usage(format!("`{text}` is not a time budget")).hint("write it as 90s, 5m or 1h")),
+        None => Err(Failure::usage(format!("`{text}` is not a span of time")).hint("write it as 90s, 5m or 1h")),
     }
 }
 

@@ -1,26 +1,27 @@
 //! Counts that mean what they say, and the detectors.
 
-use artoo_auditor::{Auditor, Effect, Gap, Observed, REPORT_PERIOD, Rate, Totals};
+use artoo_auditor::{Auditor, Effect, Gap, Ledger, Observed, Past, REPORT_PERIOD, Rate, Totals};
 use artoo_protocol::Role;
 use artoo_protocol::message::{AuditReport, Directive, ExecutionStatus, FailureClass, Message, Trend};
 
 use crate::build::{Wire, accepted, at, attempt, correction, directive, input, replan, result, subtask, task};
 
 fn auditor() -> Auditor {
-    Auditor::new(at(0), REPORT_PERIOD, Totals::default())
+    Auditor::new(at(0), REPORT_PERIOD, Past::default())
 }
 
 fn watch(auditor: &mut Auditor, seen: impl IntoIterator<Item = Observed>) {
     for observed in seen {
-        let effects = auditor.observe(at(1), observed);
-        assert!(matches!(effects[..], [Effect::Append { .. }]), "{effects:?}");
+        for effect in auditor.observe(at(1), observed) {
+            assert!(!matches!(effect, Effect::Report(_)), "{effect:?}");
+        }
     }
 }
 
 fn report(effect: Effect) -> AuditReport {
     match effect {
         Effect::Report(report) => *report,
-        Effect::Append { .. } => panic!("no report"),
+        Effect::Append { .. } | Effect::Row(_) => panic!("no report"),
     }
 }
 
@@ -51,7 +52,7 @@ fn counts_mean_what_they_say() {
     );
     assert_eq!(auditor.open_tasks(), 0, "what comes late opens nothing");
     // A replan is no task, an attempt is no correction.
-    let totals = auditor.totals();
+    let totals = auditor.whole().ledger.totals;
     assert_eq!(
         (totals.tasks, totals.ended, totals.corrections, totals.replans),
         (1, 1, 2, 2)
@@ -107,7 +108,7 @@ fn the_operators_question_opens_no_task() {
     let mut auditor = auditor();
     let effects = auditor.observe(at(1), wire.query());
     assert!(matches!(effects[..], [Effect::Append { .. }, Effect::Report(_)]));
-    assert_eq!((auditor.open_tasks(), auditor.totals().tasks), (0, 0));
+    assert_eq!((auditor.open_tasks(), auditor.whole().ledger.totals.tasks), (0, 0));
 }
 
 #[test]
@@ -233,6 +234,7 @@ fn what_was_missed_is_told() {
         from_seq: 2,
         to_seq: 5,
         count: 4,
+        deeds: 0,
     };
     let (_, anomalies) = complaint(|wire| {
         let first = wire.send(Role::User, 1, input(1, "x"));
@@ -274,6 +276,12 @@ fn a_role_that_changes_is_compared_with_its_past() {
     };
     let run = |past: Totals, corrected: usize| {
         let mut wire = Wire::default();
+        let mut ledger = Ledger::default();
+        ledger.totals = past;
+        let past = Past {
+            ledger,
+            ..Past::default()
+        };
         let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
         for i in 0..10 {
             let id = format!("s{i}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use artoo_auditor::{Gap, LogError, Observed, REPORT_PERIOD, Recorder, Redact, read_stats, report_of_log, verify};
+use artoo_auditor::{Gap, LogError, Observed, Options, Recorder, Redact, overview, read_stats, verify};
 use artoo_protocol::Role;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use crate::build::{Wire, at, input, result};
 
 pub fn plain() -> Redact {
-    Arc::new(|_: &mut Value| {})
+    Arc::new(|text| text)
 }
 
 /// One process that sees `tasks` tasks of two messages each.
 pub fn run(folder: &Path, tasks: u32) {
-    let first = u32::try_from(read_stats(folder).totals.tasks).unwrap();
+    let first = u32::try_from(read_stats(folder).past.ledger.totals.tasks).unwrap();
     let mut wire = Wire::default();
-    let mut recorder = Recorder::start(folder, at(0), REPORT_PERIOD, plain()).unwrap();
+    let mut recorder = Recorder::start(folder, at(0), Options::new(plain())).unwrap();
     for n in first..first + tasks {
         let _ = recorder.observe(at(i64::from(n)), wire.send(Role::User, n, input(n, "count the files")));
         let _ = recorder.observe(at(i64::from(n)), wire.send(Role::R7, n, result(n, 0.0)));
@@ -39,19 +39,23 @@ fn records(folder: &Path) -> Vec<Value> {
 #[test]
 fn chain_and_totals_continue_after_a_restart() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(verify(folder.path()).unwrap().records, 0, "nothing was written yet");
+    assert_eq!(
+        verify(folder.path(), &[]).unwrap().records,
+        0,
+        "nothing was written yet"
+    );
     run(folder.path(), 3);
     run(folder.path(), 2);
-    let verified = verify(folder.path()).unwrap();
+    let verified = verify(folder.path(), &[]).unwrap();
     assert_eq!((verified.records, verified.notes, verified.behind_head), (10, 0, 0));
     let records = records(folder.path());
     assert_eq!(records[9]["n"], 10);
     assert_eq!(records[6]["prev"], records[5]["hash"]);
     assert_eq!(records[9]["envelope"]["payload"]["type"], "FinalResult");
     let stats = read_stats(folder.path());
-    assert_eq!((stats.totals.tasks, stats.totals.ended), (5, 5));
+    assert_eq!((stats.past.ledger.totals.tasks, stats.past.ledger.totals.ended), (5, 5));
     assert_eq!(stats.last_report.unwrap().tasks_total, 5);
-    let report = report_of_log(folder.path(), at(9)).unwrap();
+    let report = overview(folder.path(), at(9)).unwrap().report;
     assert_eq!(
         (report.tasks_observed, report.tasks_total, report.anomalies.len()),
         (5, 5, 0)
@@ -67,14 +71,14 @@ fn a_torn_last_record_is_set_aside_and_noted() {
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend_from_slice(b"{\"hash\":\"12");
     fs::write(&path, bytes).unwrap();
-    let verified = verify(folder.path()).unwrap();
+    let verified = verify(folder.path(), &[]).unwrap();
     assert_eq!(
         (verified.records, verified.unfinished_bytes),
         (4, 11),
         "a crash is no tampering"
     );
     run(folder.path(), 1);
-    let verified = verify(folder.path()).unwrap();
+    let verified = verify(folder.path(), &[]).unwrap();
     assert_eq!((verified.records, verified.notes), (7, 1));
     assert_eq!(
         fs::read_to_string(folder.path().join("audit.torn")).unwrap(),
@@ -90,12 +94,12 @@ fn a_torn_last_record_is_set_aside_and_noted() {
 fn a_record_longer_than_any_buffer_is_continued() {
     let folder = TempDir::new().unwrap();
     let mut wire = Wire::default();
-    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
     let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "short")));
     let _ = recorder.observe(at(0), wire.send(Role::User, 2, input(2, &"x".repeat(3 << 20))));
     recorder.finish(at(1)).unwrap();
     run(folder.path(), 1);
-    assert_eq!(verify(folder.path()).unwrap().records, 4);
+    assert_eq!(verify(folder.path(), &[]).unwrap().records, 4);
 }
 
 #[test]
@@ -104,9 +108,20 @@ fn a_slow_disk_never_delays_whoever_feeds_it() {
     let disk = Arc::new(Mutex::new(()));
     let held = disk.lock().unwrap();
     let slow = Arc::clone(&disk);
-    let redact: Redact = Arc::new(move |_: &mut Value| drop(slow.lock()));
+    let redact: Redact = Arc::new(move |text| {
+        drop(slow.lock());
+        text
+    });
     let mut wire = Wire::default();
-    let mut recorder = Recorder::with_queue(folder.path(), at(0), REPORT_PERIOD, redact, 4).unwrap();
+    let mut recorder = Recorder::start(
+        folder.path(),
+        at(0),
+        Options {
+            queue: 4,
+            ..Options::new(redact)
+        },
+    )
+    .unwrap();
     for _ in 0..100 {
         // Returns although nothing can be written.
         let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "x")));
@@ -117,12 +132,13 @@ fn a_slow_disk_never_delays_whoever_feeds_it() {
             from_seq: 101,
             to_seq: 110,
             count: 10,
+            deeds: 0,
         }),
     );
     drop(held);
     recorder.finish(at(1)).unwrap();
 
-    let verified = verify(folder.path()).unwrap();
+    let verified = verify(folder.path(), &[]).unwrap();
     assert_eq!(verified.gaps, 1);
     let records = records(folder.path());
     let written = records.iter().filter(|record| !record["envelope"].is_null()).count();
@@ -141,7 +157,7 @@ fn a_full_disk_is_told_at_the_end_and_stops_nobody() {
     let folder = TempDir::new().unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.jsonl")).unwrap();
     let mut wire = Wire::default();
-    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
     for _ in 0..10 {
         assert!(
             recorder
@@ -153,7 +169,7 @@ fn a_full_disk_is_told_at_the_end_and_stops_nobody() {
     let error = recorder.finish(at(1)).unwrap_err();
     assert!(matches!(error, LogError::Io { .. }), "{error}");
     assert_eq!(
-        read_stats(folder.path()).totals.tasks,
+        read_stats(folder.path()).past.ledger.totals.tasks,
         10,
         "the totals are kept all the same"
     );
@@ -162,29 +178,21 @@ fn a_full_disk_is_told_at_the_end_and_stops_nobody() {
 #[test]
 fn secrets_are_masked_before_they_are_written() {
     let folder = TempDir::new().unwrap();
-    let redact: Redact = Arc::new(|value: &mut Value| {
-        if let Some(text) = value.pointer_mut("/payload/text") {
-            *text = text
-                .as_str()
-                .unwrap_or_default()
-                .replace("sk-secret", "[masked]")
-                .into();
-        }
-    });
+    let redact: Redact = Arc::new(|text| text.replace("sk-secret", "[masked]"));
     let mut wire = Wire::default();
-    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, redact).unwrap();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(redact)).unwrap();
     let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "use sk-secret")));
     recorder.finish(at(1)).unwrap();
     let text = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
     assert!(text.contains("use [masked]") && !text.contains("sk-secret"), "{text}");
-    verify(folder.path()).unwrap();
+    verify(folder.path(), &[]).unwrap();
 }
 
 #[test]
 fn totals_survive_a_process_that_is_killed() {
     let folder = TempDir::new().unwrap();
     let mut wire = Wire::default();
-    let mut recorder = Recorder::start(folder.path(), at(0), REPORT_PERIOD, plain()).unwrap();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
     let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "x")));
     let _ = recorder.observe(at(0), wire.send(Role::R7, 1, result(1, 0.0)));
     // Killed: nobody says goodbye. What was queued is written by then; the exit report is missing.
@@ -192,12 +200,12 @@ fn totals_survive_a_process_that_is_killed() {
     assert!(before.is_some());
     fs::write(folder.path().join("audit_stats.json"), "{broken").unwrap();
     assert_eq!(
-        read_stats(folder.path()).totals.tasks,
+        read_stats(folder.path()).past.ledger.totals.tasks,
         0,
         "a foreign file counts from zero"
     );
     assert_eq!(
-        report_of_log(folder.path(), at(2)).unwrap().tasks_total,
+        overview(folder.path(), at(2)).unwrap().report.tasks_total,
         1,
         "and the log still knows"
     );

@@ -3,48 +3,164 @@
 use std::fs;
 use std::path::Path;
 
-use artoo_auditor::chain::{Link, Sound};
-use artoo_auditor::{Broken, Damage, LogError, verify};
+use artoo_auditor::chain::{Frame, Link};
+use artoo_auditor::verify::Refused;
+use artoo_auditor::{Broken, Damage, LogError, Options, Recorder, Verifier, verify};
+use artoo_protocol::Role;
 use tempfile::TempDir;
 
-use crate::build::at;
-use crate::recording::run;
+use crate::build::{Wire, at, input};
+use crate::recording::{plain, run};
 
 fn log_of(tasks: u32) -> (TempDir, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     run(folder.path(), tasks);
     let bytes = fs::read(folder.path().join("audit.jsonl")).unwrap();
-    assert_eq!(verify(folder.path()).unwrap().records, u64::from(2 * tasks));
+    assert_eq!(verify(folder.path(), &[]).unwrap().records, u64::from(2 * tasks));
     (folder, bytes)
 }
 
-fn check(folder: &Path, file: &str, bytes: &[u8]) -> Result<(), Broken> {
-    fs::write(folder.join(file), bytes).unwrap();
-    match verify(folder) {
-        Ok(_) => Ok(()),
-        Err(LogError::Broken(broken)) => Err(broken),
+fn broken(folder: &Path) -> Broken {
+    match verify(folder, &[]) {
+        Ok(fine) => panic!("{fine:?}"),
+        Err(LogError::Broken(broken)) => broken,
         Err(other) => panic!("{other}"),
     }
+}
+
+fn check(folder: &Path, file: &str, bytes: &[u8]) -> Broken {
+    fs::write(folder.join(file), bytes).unwrap();
+    broken(folder)
 }
 
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
+fn bare(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap()
+}
+
+/// A log of 1,000 records, and a verifier that stands before each of them.
+fn thousand() -> (Vec<u8>, Link, Vec<Verifier>) {
+    let (_folder, good) = log_of(500);
+    let head = lines(&good).last().map(|line| Frame::sound(bare(line)).unwrap().link());
+    let mut verifier = Verifier::new(head, &[]);
+    let mut before = Vec::new();
+    for line in lines(&good) {
+        before.push(verifier.clone());
+        verifier.take(bare(line)).unwrap();
+    }
+    assert_eq!(verifier.clone().finish(0).unwrap().records, 1_000);
+    before.push(verifier);
+    (good, head.unwrap(), before)
+}
+
+/// Whoever reads a log from its beginning stands before the record that was changed exactly where he stood in the good one;
+/// so each change is tried there, and what comes before it is read only once.
 #[test]
-fn a_flipped_bit_in_any_byte_is_found_in_its_record() {
+fn in_a_thousand_records_a_flipped_bit_of_any_byte_is_found() {
+    let (good, _, before) = thousand();
+    let mut begin = 0;
+    for (verifier, line) in before.iter().zip(lines(&good)) {
+        let end = begin + line.len();
+        // With the next record, in case it is the line break that is flipped.
+        let mut tail = good[begin..(end + 1_000).min(good.len())].to_vec();
+        for i in 0..line.len() {
+            let bit = 1 << (i % 8);
+            tail[i] ^= bit;
+            let changed = tail.split(|&byte| byte == b'\n').next().unwrap();
+            if changed.len() == tail.len() {
+                // The last line break of the log: what stands there now is no whole record any more.
+                assert_eq!(end, good.len());
+                let found = verifier.clone().finish(changed.len() as u64).unwrap_err();
+                assert_eq!((found.record, found.damage), (1_000, Damage::CutOff));
+            } else {
+                assert_eq!(
+                    verifier.clone().take(changed),
+                    Err(Refused::Strange),
+                    "byte {i} of the record at {begin}"
+                );
+                if i % 64 == 0 {
+                    let found = verifier.diagnose(changed, || None);
+                    let expect = (verifier.link().n + 1, Damage::Edited);
+                    assert_eq!((found.record, found.damage), expect);
+                }
+            }
+            tail[i] ^= bit;
+        }
+        begin = end;
+    }
+}
+
+#[test]
+fn in_a_thousand_records_every_missing_line_and_every_swap_is_named() {
+    let (good, _, before) = thousand();
+    let all = lines(&good);
+    let ahead = |from: usize| {
+        let mut rest = all.iter().skip(from).map(|line| bare(line).to_vec());
+        move || rest.next()
+    };
+    for (i, verifier) in before.iter().take(all.len()).enumerate() {
+        let n = i as u64 + 1;
+        let Some(next) = all.get(i + 1) else {
+            let found = verifier.clone().finish(0).unwrap_err();
+            assert_eq!((found.record, found.damage), (n, Damage::CutOff));
+            continue;
+        };
+        // Removed: the next one stands in its place.
+        assert_eq!(verifier.clone().take(bare(next)), Err(Refused::Strange));
+        // Looking for it to the end of the log is what diagnosis costs; not every one needs that much patience.
+        if i % 50 == 0 || i > 950 {
+            let found = verifier.diagnose(bare(next), ahead(i + 2));
+            assert_eq!((found.record, found.damage), (n, Damage::Removed));
+        }
+        // Swapped: the record itself comes behind the next one.
+        let mut swapped = [
+            vec![bare(all[i]).to_vec()],
+            all[i + 2..].iter().map(|l| bare(l).to_vec()).take(3).collect(),
+        ]
+        .concat()
+        .into_iter();
+        let found = verifier.diagnose(bare(next), || swapped.next());
+        assert_eq!((found.record, found.damage), (n, Damage::Reordered));
+        // Twice: it stands there once more.
+        let after = &before[i + 1];
+        assert_eq!(after.clone().take(bare(all[i])), Err(Refused::Strange));
+        let found = after.diagnose(bare(all[i]), ahead(i + 1));
+        assert_eq!((found.record, found.damage), (n + 1, Damage::Inserted));
+    }
+}
+
+#[test]
+fn in_a_thousand_records_every_cut_is_found() {
+    let (good, head, before) = thousand();
+    for (verifier, line) in before.iter().zip(lines(&good)) {
+        for unfinished in 0..line.len() {
+            let found = verifier.clone().finish(unfinished as u64).unwrap_err();
+            assert_eq!((found.record, found.damage), (verifier.link().n + 1, Damage::CutOff));
+        }
+    }
+    assert_eq!(before.last().unwrap().link(), head);
+}
+
+#[test]
+fn the_files_themselves_are_read_like_that() {
     let (folder, good) = log_of(2);
     let mut record = 1;
     for i in 0..good.len() {
-        // Every byte in one bit that changes from byte to byte, and in the one that turns a letter's case.
-        for bit in [i % 8, 5] {
-            let mut bytes = good.clone();
-            bytes[i] ^= 1 << bit;
-            let broken = check(folder.path(), "audit.jsonl", &bytes).unwrap_err();
-            assert_eq!(broken.record, record, "byte {i}, bit {bit}: {broken:?}");
-        }
+        // Every byte in the bit that turns a letter's case.
+        let mut bytes = good.clone();
+        bytes[i] ^= 1 << 5;
+        let found = check(folder.path(), "audit.jsonl", &bytes);
+        assert_eq!(found.record, record, "byte {i}: {found:?}");
+        let found = check(folder.path(), "audit.jsonl", &good[..i]);
+        assert_eq!(found.damage, Damage::CutOff, "cut to {i}");
         record += u64::from(good[i] == b'\n');
     }
+    fs::remove_file(folder.path().join("audit.jsonl")).unwrap();
+    let found = broken(folder.path());
+    assert_eq!((found.record, found.damage), (1, Damage::CutOff));
 }
 
 #[test]
@@ -55,43 +171,56 @@ fn every_flipped_bit_of_the_head_is_found() {
         for bit in 0..8 {
             let mut bytes = good.clone();
             bytes[i] ^= 1 << bit;
-            assert!(
-                check(folder.path(), "audit.head", &bytes).is_err(),
-                "byte {i}, bit {bit}"
-            );
+            check(folder.path(), "audit.head", &bytes);
         }
     }
     fs::remove_file(folder.path().join("audit.head")).unwrap();
-    assert!(matches!(verify(folder.path()), Err(LogError::Broken(b)) if b.damage == Damage::HeadMissing));
+    assert_eq!(broken(folder.path()).damage, Damage::HeadMissing);
 }
 
 #[test]
-fn removed_inserted_and_swapped_records_are_named() {
-    let (folder, good) = log_of(6);
+fn what_was_moved_or_put_in_is_told_from_what_was_edited() {
+    let (folder, good) = log_of(4);
     let all = lines(&good);
-    let found = |bytes: Vec<u8>| check(folder.path(), "audit.jsonl", &bytes).unwrap_err();
-    for i in 0..all.len() {
-        let n = u64::try_from(i).unwrap() + 1;
-        let without: Vec<u8> = [&all[..i], &all[i + 1..]].concat().concat();
-        let broken = found(without);
-        let expect = if i + 1 == all.len() {
-            Damage::CutOff
-        } else {
-            Damage::Removed
-        };
-        assert_eq!((broken.record, broken.damage), (n, expect));
-
-        let twice: Vec<u8> = [&all[..=i], &all[i..]].concat().concat();
-        let broken = found(twice);
-        assert_eq!((broken.record, broken.damage), (n + 1, Damage::Inserted));
-
-        if i + 1 < all.len() {
-            let mut swapped = all.clone();
-            swapped.swap(i, i + 1);
-            let broken = found(swapped.concat());
-            assert_eq!((broken.record, broken.damage), (n, Damage::Reordered));
-        }
-    }
+    let found = |order: &[usize]| {
+        let bytes: Vec<u8> = order.iter().flat_map(|&i| all[i].to_vec()).collect();
+        let broken = check(folder.path(), "audit.jsonl", &bytes);
+        (broken.record, broken.damage)
+    };
+    // Counted from 0, so record 3 is line 2.
+    assert_eq!(
+        found(&[0, 1, 5, 2, 3, 4, 6, 7]),
+        (3, Damage::Reordered),
+        "moved to the front"
+    );
+    assert_eq!(
+        found(&[0, 2, 3, 4, 1, 5, 6, 7]),
+        (2, Damage::Reordered),
+        "moved to the back"
+    );
+    assert_eq!(
+        found(&[0, 1, 5, 2, 3, 4, 5, 6, 7]),
+        (3, Damage::Inserted),
+        "a copy of a later one"
+    );
+    assert_eq!(
+        found(&[0, 1, 2, 0, 3, 4, 5, 6, 7]),
+        (4, Damage::Inserted),
+        "a copy of an earlier one"
+    );
+    assert_eq!(found(&[0, 1, 5, 6, 7]), (3, Damage::Removed), "three are missing");
+    assert_eq!(
+        found(&[1, 2, 3, 4, 5, 6, 7]),
+        (1, Damage::Removed),
+        "the first is missing"
+    );
+    let junk = [all[0], b"{\"note\":\"x\"}\n", all[1], all[2]].concat();
+    let broken = check(folder.path(), "audit.jsonl", &junk);
+    assert_eq!(
+        (broken.record, broken.damage),
+        (2, Damage::Inserted),
+        "a line that is no record"
+    );
 }
 
 #[test]
@@ -103,29 +232,24 @@ fn a_forged_record_breaks_the_chain_behind_it() {
         let before = if i == 0 {
             Link::genesis()
         } else {
-            Sound::read(all[i - 1].strip_suffix(b"\n").unwrap()).unwrap().link
+            Frame::sound(bare(all[i - 1])).unwrap().link()
         };
-        let (forged, _) = before.follow(at(0), "\"note\":\"nothing happened\"");
-        let bytes = [&all[..i], &[forged.as_bytes()], &all[i + 1..]].concat().concat();
-        let broken = check(folder.path(), "audit.jsonl", &bytes).unwrap_err();
-        let n = u64::try_from(i).unwrap() + 1;
-        if i + 1 < all.len() {
-            assert_eq!((broken.record, broken.damage), (n + 1, Damage::Rechained));
+        let mut forged = Vec::new();
+        before.follow(&at(0).to_string(), "note", "\"nothing happened\"", &mut forged);
+        let bytes = [&all[..i], &[forged.as_slice()], &all[i + 1..]].concat().concat();
+        let found = check(folder.path(), "audit.jsonl", &bytes);
+        let n = i as u64 + 1;
+        let expect = if i + 1 < all.len() {
+            Damage::Edited
         } else {
-            assert_eq!((broken.record, broken.damage), (n, Damage::HeadDiffers));
-        }
+            Damage::HeadDiffers
+        };
+        assert_eq!((found.record, found.damage), (n, expect));
+        // Beside the true one it is an addition.
+        let bytes = [&all[..i], &[forged.as_slice()], &all[i..]].concat().concat();
+        let found = check(folder.path(), "audit.jsonl", &bytes);
+        assert_eq!((found.record, found.damage), (n, Damage::Inserted));
     }
-}
-
-#[test]
-fn every_cut_is_found() {
-    let (folder, good) = log_of(2);
-    for length in 0..good.len() {
-        let broken = check(folder.path(), "audit.jsonl", &good[..length]).unwrap_err();
-        assert_eq!(broken.damage, Damage::CutOff, "cut to {length}");
-    }
-    fs::remove_file(folder.path().join("audit.jsonl")).unwrap();
-    assert!(matches!(verify(folder.path()), Err(LogError::Broken(b)) if b.damage == Damage::CutOff && b.record == 1));
 }
 
 /// The good log and a foreign one, and what is made of them.
@@ -148,11 +272,76 @@ fn what_was_done_to_a_log_stays_visible_after_a_restart() {
     for change in cases {
         let (folder, good) = log_of(2);
         fs::write(folder.path().join("audit.jsonl"), change(&good, &foreign)).unwrap();
-        assert!(verify(folder.path()).is_err());
-        run(folder.path(), 1);
-        let found = verify(folder.path());
-        assert!(matches!(found, Err(LogError::Broken(_))), "{found:?}");
+        broken(folder.path());
+        let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+        let _ = recorder.observe(at(0), Wire::default().send(Role::User, 9, input(9, "x")));
+        recorder.finish(at(1)).unwrap();
+        broken(folder.path());
         let text = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
         assert!(text.contains("\"note\":"), "and it is noted: {text}");
     }
+}
+
+fn small_files(folder: &Path, tasks: u32) -> Vec<std::path::PathBuf> {
+    for n in 0..tasks {
+        let options = Options {
+            full_at: 1_500,
+            ..Options::new(plain())
+        };
+        let mut wire = Wire::default();
+        let mut recorder = Recorder::start(folder, at(0), options).unwrap();
+        let _ = recorder.observe(at(0), wire.send(Role::User, n, input(n, "count the files")));
+        recorder.finish(at(1)).unwrap();
+    }
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_full_file_is_put_aside_and_the_chain_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let files = small_files(folder.path(), 12);
+    assert!(files.len() > 2, "{files:?}");
+    let verified = verify(folder.path(), &[]).unwrap();
+    assert_eq!((verified.records, verified.files), (12, files.len() as u64));
+    // The name says with which record a file begins, and the first record names the last of the file before.
+    let name = files[1].file_name().unwrap().to_str().unwrap();
+    let first = fs::read(&files[1]).unwrap();
+    let frame = Frame::sound(bare(lines(&first)[0])).unwrap();
+    assert_eq!(name, format!("audit-{:016}.jsonl", frame.n));
+    let before = fs::read(&files[0]).unwrap();
+    assert_eq!(
+        frame.prev,
+        Frame::sound(bare(lines(&before).last().unwrap())).unwrap().hash
+    );
+
+    // A missing file is a hole, a changed one is found, and so is one that lost its last line break.
+    fs::rename(&files[1], folder.path().join("elsewhere")).unwrap();
+    let found = broken(folder.path());
+    assert_eq!((found.record, found.damage), (frame.n, Damage::Removed));
+    fs::rename(folder.path().join("elsewhere"), &files[1]).unwrap();
+    fs::write(&files[0], bare(&before)).unwrap();
+    let found = broken(folder.path());
+    assert_eq!((found.record, found.damage), (frame.n - 1, Damage::Edited));
+    fs::write(&files[0], &before).unwrap();
+    assert!(verify(folder.path(), &[]).is_ok());
+}
+
+#[test]
+fn a_crash_between_two_files_loses_nothing() {
+    let folder = TempDir::new().unwrap();
+    let files = small_files(folder.path(), 12).len() as u64;
+    // The full file has its name already, the new one was not made yet.
+    let log = folder.path().join("audit.jsonl");
+    let text = fs::read(&log).unwrap();
+    let first = Frame::sound(bare(lines(&text)[0])).unwrap().n;
+    fs::rename(&log, folder.path().join(format!("audit-{first:016}.jsonl"))).unwrap();
+    run(folder.path(), 1);
+    let verified = verify(folder.path(), &[]).unwrap();
+    assert_eq!((verified.records, verified.notes, verified.files), (14, 0, files + 1));
 }

@@ -1,0 +1,146 @@
+//! The auditor's files: names, order, and how a small one is replaced as a whole (design §16, §20).
+//!
+//! The log is `audit.jsonl`; when that is full it becomes `audit-<number of its first record>.jsonl` and a new one goes on.
+//! Beside it lie `audit.head`, `audit_stats.json`, `tuning.jsonl` and, after a crash, `audit.torn`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::chain::{Broken, Link};
+
+/// What went wrong with the files.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// The system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The log is not what was written.
+    #[error("record {} is wrong ({}): {}", .0.record, .0.damage.name(), .0.detail)]
+    Broken(Broken),
+}
+
+/// For `map_err`.
+pub(crate) fn at_path(path: &Path) -> impl FnOnce(io::Error) -> LogError + use<> {
+    let path = path.to_owned();
+    move |source| LogError::Io { path, source }
+}
+
+/// The log's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("audit.jsonl")
+    }
+
+    /// The name of a full file that begins with this record; names sort like numbers.
+    pub fn full(&self, first: u64) -> PathBuf {
+        self.folder.join(format!("audit-{first:016}.jsonl"))
+    }
+
+    pub fn head(&self) -> PathBuf {
+        self.folder.join("audit.head")
+    }
+
+    pub fn torn(&self) -> PathBuf {
+        self.folder.join("audit.torn")
+    }
+
+    pub fn stats(&self) -> PathBuf {
+        self.folder.join("audit_stats.json")
+    }
+
+    pub fn tuning(&self) -> PathBuf {
+        self.folder.join("tuning.jsonl")
+    }
+
+    /// The files of the log that were filled, oldest first.
+    pub fn filled(&self) -> Result<Vec<PathBuf>, LogError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(at_path(&self.folder)(source)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(at_path(&self.folder))?;
+            let name = entry.file_name();
+            let digits = name
+                .to_str()
+                .and_then(|name| name.strip_prefix("audit-")?.strip_suffix(".jsonl"));
+            if digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_digit())) {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Every file of the log, oldest first.
+    pub fn all(&self) -> Result<Vec<PathBuf>, LogError> {
+        let mut all = self.filled()?;
+        let log = self.log();
+        if log.exists() {
+            all.push(log);
+        }
+        Ok(all)
+    }
+
+    /// The head, or `None` where there is none.
+    pub fn read_head(&self) -> Result<Option<Result<Link, String>>, LogError> {
+        let path = self.head();
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).map_err(|e| e.to_string()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(LogError::Io { path, source }),
+        }
+    }
+}
+
+/// Writes a file as a whole or not at all, also where the power fails.
+pub(crate) fn replace(
+    path: &Path,
+    value: &impl Serialize,
+    mask: impl FnOnce(String) -> String,
+) -> Result<(), LogError> {
+    let text = serde_json::to_string(value).map_err(|e| at_path(path)(e.into()))?;
+    let mut text = mask(text);
+    text.push('\n');
+    let temporary = path.with_extension("tmp");
+    File::create(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()))
+        .and_then(|()| fs::rename(&temporary, path))
+        .map_err(at_path(path))
+}
+
+/// Appends one line to a file of lines.
+pub(crate) fn append_line(path: &Path, line: &str) -> Result<(), LogError> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+        .map_err(at_path(path))
+}
