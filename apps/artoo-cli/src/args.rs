@@ -301,6 +301,9 @@ pub struct ListOptions {
 pub enum AuditCommand {
     /// What was seen since the beginning of the log
     Report {
+        /// Writes one self-contained page with plots into this file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
         /// As JSON
         #[arg(long)]
         json: bool,

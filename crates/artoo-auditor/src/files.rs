@@ -102,7 +102,8 @@ impl Files {
     pub fn all(&self) -> Result<Vec<PathBuf>, LogError> {
         let mut all = self.filled()?;
         let log = self.log();
-        if log.exists() {
+        // A pipe or a device in its place has no end.
+        if log.is_file() {
             all.push(log);
         }
         Ok(all)

@@ -124,7 +124,8 @@ impl Recorder {
     pub fn finish(mut self, now: Timestamp) -> Result<Option<AuditReport>, LogError> {
         let effect = self.auditor.exit(now);
         let report = self.perform(now, effect);
-        let past = self.at_rest();
+        // Whoever begins anew knows nothing of the tasks that are still open, so their state is no part of what is kept.
+        let past = Some(Box::new(self.auditor.whole().clone()));
         self.pen.finish(now, past, report.as_ref())?;
         Ok(report)
     }

@@ -231,6 +231,10 @@ fn diagnose(last: &Link, line: &[u8], mut rest: impl FnMut() -> Option<Vec<u8>>)
             ),
         };
     }
+    if n == last.n && found.hash != last.hash {
+        let detail = "two records have its number";
+        return Broken::new(n, Damage::Inserted, detail);
+    }
     if n < expected {
         return Broken::new(expected, Damage::Inserted, format!("record {n} stands in its place"));
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use artoo_auditor::tail::{Anomalies, Filter, Follow, Sieve, describe, last};
-use artoo_auditor::{Checkpoint, DETECTORS, LogError, Overview, checkpoint, overview, verify};
+use artoo_auditor::{Checkpoint, DETECTORS, LogError, Overview, checkpoint, overview, page, verify};
 use artoo_bus::SystemClock;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Clock;
@@ -24,11 +24,15 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 /// [`Failure`] (exit 1) when the log cannot be read, or its chain is broken; (exit 2) for a filter that cannot be.
 pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
     match command {
-        AuditCommand::Report { json } => {
+        AuditCommand::Report { html, json } => {
             let seen = overview(data, SystemClock.now()).map_err(failed)?;
+            if let Some(file) = html {
+                std::fs::write(file, page(&seen)).map_err(|e| failed(format!("{}: {e}", file.display())))?;
+                output::note(&format!("the page is in {}", file.display()));
+            }
             if *json {
                 output::pretty_json(&seen);
-            } else {
+            } else if html.is_none() {
                 output::result(&whole_text(&seen));
             }
             Ok(())
@@ -80,7 +84,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 fn inside(file: &Path, folder: &Path) -> bool {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new(".")).canonicalize();
-    matches!((parent, folder.canonicalize()), (Ok(parent), Ok(folder)) if parent.starts_with(folder))
+    matches!((parent, folder.canonicalize()), (Ok(parent), Ok(folder)) if parent.starts_with(&folder))
 }
 
 fn check(data: &Path, checkpoints: &[Checkpoint], as_json: bool) -> Result<(), Failure> {

@@ -201,10 +201,10 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         max_tokens: options.max_tokens.or(project.max_tokens).or(user.max_tokens),
         max_cost,
         // Not from the project: whoever wrote that is among those who are observed.
-        audit_period: user
-            .audit_period
-            .map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| parse_span(&text))?,
-        time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text))?,
+        audit_period: user.audit_period.map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| {
+            parse_span(&text, "a time between reports")
+        })?,
+        time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text, "a time budget"))?,
         max_replans: options
             .max_replans
             .or(project.max_replans)
@@ -261,7 +261,7 @@ fn absolute(path: &Path, base: &Path, env: &Environment) -> Result<PathBuf, Fail
 }
 
 /// Reads `90`, `90s`, `5m`, `1h`, `1500ms`.
-fn parse_span(text: &str) -> Result<Millis, Failure> {
+fn parse_span(text: &str, what: &str) -> Result<Millis, Failure> {
     let trimmed = text.trim();
     let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match trimmed.strip_prefix(digits).unwrap_or_default() {
@@ -279,7 +279,7 @@ fn parse_span(text: &str) -> Result<Millis, Failure> {
         .filter(|&millis| millis > 0)
     {
         Some(millis) => Ok(Millis(millis)),
-        None => Err(Failure::usage(format!("`{text}` is not a span of time")).hint("write it as 90s, 5m or 1h")),
+        None => Err(Failure::usage(format!("`{text}` is not {what}")).hint("write it as 90s, 5m or 1h")),
     }
 }
 
@@ -431,10 +431,10 @@ mod tests {
             ("1h", 3_600_000),
             ("1500ms", 1500),
         ] {
-            assert_eq!(parse_span(text).unwrap(), Millis(millis));
+            assert_eq!(parse_span(text, "x").unwrap(), Millis(millis));
         }
         for bad in ["", "0", "x", "-5s", "5d", "99999999999999999999h"] {
-            assert!(parse_span(bad).is_err(), "{bad}");
+            assert!(parse_span(bad, "x").is_err(), "{bad}");
         }
     }
 }

@@ -9,6 +9,9 @@
 )]
 
 mod build;
+mod checkpoints;
+mod detecting;
+mod looking;
 mod observing;
 mod recording;
 mod tampering;

@@ -195,7 +195,10 @@ fn a_second_ending_and_a_duplicate_subtask_are_told() {
             wire.send(Role::R7, 1, result(1, 0.0)),
         ]
     });
-    assert_eq!(anomalies, ["second_final_result: count_00000001 has ended twice"]);
+    assert_eq!(
+        anomalies,
+        ["second_final_result: count_00000001: the task has ended twice"]
+    );
     let (_, anomalies) = complaint(|wire| {
         vec![
             wire.send(Role::R2, 1, subtask(1, "a")),

@@ -55,6 +55,7 @@ async fn a_plan_that_arrives_after_the_abort_is_not_run() {
     let kinds: Vec<_> = std::iter::from_fn(|| tap.try_recv())
         .map(|item| match item {
             TapItem::Envelope(envelope) => envelope.payload.kind(),
+            TapItem::Deed(deed) => panic!("not asked for: {deed:?}"),
             TapItem::Gap(gap) => panic!("{gap}"),
         })
         .collect();

@@ -36,6 +36,7 @@ async fn a_plan_of_a_thousand_subtasks_is_delivered_whole() {
         from_seq: 11,
         to_seq: 1_000,
         count: 990,
+        deeds: 0,
     };
     assert_eq!(
         slow.recv().await,
@@ -135,6 +136,7 @@ proptest! {
         let mut dropped = 0;
         let mut take = |item: TapItem| match item {
             TapItem::Envelope(envelope) => seen.push(envelope.seq),
+            TapItem::Deed(deed) => panic!("not asked for: {deed:?}"),
             TapItem::Gap(gap) => {
                 assert_eq!(gap.count, gap.to_seq - gap.from_seq + 1);
                 dropped += gap.count;

@@ -1,0 +1,530 @@
+//! Every detector on a stream that it must complain about and on one that it must not, and the pages made of both.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use artoo_auditor::detect::List;
+use artoo_auditor::{Auditor, DETECTORS, Effect, Entry, Finding, Observed, Past, REPORT_PERIOD};
+use artoo_protocol::{Deed, Message, Role};
+use serde_json::{Value, json};
+
+use crate::build::{Wire, at, task};
+
+/// One step of a stream: who says or does what.
+type Step = (Role, Value);
+
+fn observed(wire: &mut Wire, (role, said): &Step) -> Observed {
+    let mut said = said.clone();
+    if said.get("act").is_some() {
+        said["role"] = json!(role);
+        said["task_id"] = json!(task(1));
+        said["at"] = json!(at(0));
+        return Observed::Deed(Arc::new(serde_json::from_value::<Deed>(said).unwrap()));
+    }
+    let message: Message = serde_json::from_value(said).unwrap_or_else(|e| panic!("{e}"));
+    wire.send(*role, 1, message)
+}
+
+/// What a fresh auditor finds in a stream.
+fn found(steps: &[Step]) -> Vec<Finding> {
+    let mut wire = Wire::default();
+    let mut auditor = Auditor::new(at(0), REPORT_PERIOD, Past::default());
+    let mut found = Vec::new();
+    for step in steps {
+        for effect in auditor.observe(at(1), observed(&mut wire, step)) {
+            if let Effect::Append {
+                entry: Entry::Finding(finding),
+                ..
+            } = effect
+            {
+                found.push(finding);
+            }
+        }
+    }
+    found
+}
+
+/// `bad` gives exactly one finding, and of this detector; `good` none at all.
+fn check(name: &str, bad: &[Step], good: &[Step]) -> String {
+    let findings = found(bad);
+    assert_eq!(
+        findings.iter().map(|f| f.detector.as_str()).collect::<Vec<_>>(),
+        [name],
+        "{findings:#?}"
+    );
+    assert_eq!(found(good), [], "{name}");
+    findings[0].to_string()
+}
+
+fn with(base: Value, changes: &Value) -> Value {
+    let mut base = base;
+    for (key, value) in changes.as_object().unwrap() {
+        base[key] = value.clone();
+    }
+    base
+}
+
+fn input(present: bool) -> Step {
+    (
+        Role::User,
+        json!({"type": "UserInput", "task_id": "input_00000001", "text": "count", "person_present": present}),
+    )
+}
+
+fn directive(name: &str, d: f64, changes: &Value) -> Step {
+    let loss = json!({"D": d, "P": 0.5, "Omega": 0.2, "L": 0.6});
+    let base = json!({
+        "type": "PlanDirective", "task_id": task(1), "loss": loss, "prev_directive": "init", "directive": name,
+        "blocked_tools": [], "blocked_targets": [], "failed_criterion": "c", "failure_class": "logical",
+        "budget_pressure": 0.2, "grad_l": 0.0, "rationale": "r",
+    });
+    (Role::R7, with(base, changes))
+}
+
+fn manifest(ids: &[&str]) -> Step {
+    (
+        Role::R2,
+        json!({
+            "type": "DispatchManifest", "task_id": task(1), "slug": "count", "intent": "count", "subtask_ids": ids,
+            "subtasks": [], "task_criteria": [], "started_at": at(0), "dispatched_at": at(0),
+        }),
+    )
+}
+
+fn subtask(id: &str, tools: &[&str]) -> Step {
+    (
+        Role::R2,
+        json!({
+            "type": "SubTask", "subtask_id": id, "parent_task_id": task(1), "intent": "count", "success_criteria": ["c"],
+            "sequence": 1, "tools": tools,
+        }),
+    )
+}
+
+fn call(tool: &str, changes: &Value) -> Value {
+    let base = json!({
+        "tool": tool, "input": {"command": "curl x.org"}, "started_at": at(0), "elapsed_ms": 5, "effect": "read",
+    });
+    with(base, changes)
+}
+
+fn attempt(id: &str, status: &str, calls: &[Value]) -> Step {
+    (
+        Role::R3,
+        json!({
+            "type": "ExecutionResult", "subtask_id": id, "parent_task_id": task(1), "attempt": 1, "status": status,
+            "output": "", "tool_calls": calls,
+        }),
+    )
+}
+
+fn verdict(mode: &str, verdict: &str, source: &str) -> Value {
+    json!({"criterion": "c", "mode": mode, "verdict": verdict, "source": source, "evidence": "e"})
+}
+
+fn outcome_value(id: &str, status: &str) -> Value {
+    json!({
+        "subtask_id": id, "parent_task_id": task(1), "status": status, "success_criteria": ["c"],
+        "criteria_verdicts": [verdict("plausible", "pass", "model")],
+    })
+}
+
+fn outcome(id: &str, status: &str, changes: &Value) -> Step {
+    let base = with(outcome_value(id, status), &json!({"type": "SubTaskOutcome"}));
+    (Role::R4a, with(base, changes))
+}
+
+fn gap(outcomes: &[Value]) -> Step {
+    (
+        Role::R4b,
+        json!({"type": "ReplanRequest", "task_id": task(1), "outcomes": outcomes}),
+    )
+}
+
+fn summary(outcomes: &[Value]) -> Step {
+    (
+        Role::R4b,
+        json!({"type": "OutcomeSummary", "task_id": task(1), "outcomes": outcomes}),
+    )
+}
+
+fn ending(directive: &str, cause: &str, changes: &Value) -> Step {
+    let base = json!({
+        "type": "FinalResult", "task_id": task(1), "slug": "count", "summary": "", "output": null,
+        "loss": {"D": 0.0, "P": 0.0, "Omega": 0.1, "L": 0.0}, "grad_l": 0.0, "replans": 0, "prev_directive": "init",
+        "directive": directive, "cause": cause,
+    });
+    (Role::R7, with(base, changes))
+}
+
+fn megram(changes: &Value) -> Step {
+    let base = json!({
+        "type": "Megram", "id": "m1", "level": "M", "created_at": at(0), "space": "tool:shell", "entity": "env:local",
+        "content": "shell: curl failed, the host is not there", "state": "change_approach", "f": 0.5, "sigma": -1.0, "k": 0.1,
+    });
+    (Role::R7, with(base, changes))
+}
+
+fn asked(role: Role) -> Step {
+    (role, json!({"act": "model_asked", "call": 1, "form": "x"}))
+}
+
+fn answered(tokens: u64) -> Step {
+    let usage = json!({"input_tokens": tokens, "output_tokens": 0, "requests": 1});
+    (
+        Role::R3,
+        json!({"act": "model_answered", "call": 1, "model": "m", "usage": usage, "elapsed_ms": 5, "cost": 0.0}),
+    )
+}
+
+#[test]
+fn boundary_violation() {
+    check(
+        "boundary_violation",
+        &[(Role::R5, json!({"type": "AuditQuery"}))],
+        &[(Role::User, json!({"type": "AuditQuery"}))],
+    );
+}
+
+#[test]
+fn forbidden_effect() {
+    let run = |role| {
+        (
+            role,
+            json!({"act": "tool_run", "call": 1, "tool": "shell", "effect": "read", "confirmed": false}),
+        )
+    };
+    check("forbidden_effect", &[run(Role::R4a)], &[run(Role::R3)]);
+    check("forbidden_effect", &[asked(Role::R7)], &[asked(Role::R1)]);
+    let stored = |role| (role, json!({"act": "stored", "megram": "m1"}));
+    check("forbidden_effect", &[stored(Role::R2)], &[stored(Role::R5)]);
+    let sop = |form| (Role::R5, json!({"act": "model_asked", "call": 1, "form": form}));
+    check("forbidden_effect", &[sop("plan")], &[sop("sop")]);
+    let late = [input(true), ending("abandon", "aborted", &json!({})), run(Role::R3)];
+    check("forbidden_effect", &late, &[]);
+}
+
+#[test]
+fn foreign_directive() {
+    let (_, said) = directive("refine", 0.5, &json!({}));
+    check("foreign_directive", &[(Role::R4b, said.clone())], &[(Role::R7, said)]);
+}
+
+#[test]
+fn foreign_megram() {
+    let (_, said) = megram(&json!({}));
+    check("foreign_megram", &[(Role::R2, said.clone())], &[(Role::User, said)]);
+}
+
+#[test]
+fn second_final_result() {
+    let end = ending("abandon", "infeasible", &json!({}));
+    check("second_final_result", &[end.clone(), end.clone()], &[end]);
+}
+
+#[test]
+fn ggs_thrashing() {
+    let breaks = |d| directive("break_symmetry", d, &json!({}));
+    check(
+        "ggs_thrashing",
+        &[breaks(0.8), breaks(0.8)],
+        &[breaks(0.8), breaks(0.5)],
+    );
+}
+
+#[test]
+fn endless_correction() {
+    let correction = || {
+        let said = json!({
+            "type": "CorrectionSignal", "subtask_id": "s1", "parent_task_id": task(1), "attempt_number": 1,
+            "failed_criterion": "c", "failure_class": "logical", "what_was_wrong": "w", "what_to_do": "d",
+        });
+        (Role::R4a, said)
+    };
+    let four = [correction(), correction(), correction(), correction()];
+    check("endless_correction", &four, &four[..2]);
+}
+
+#[test]
+fn duplicate_subtask() {
+    let (a, b) = (subtask("s1", &[]), subtask("s2", &[]));
+    check("duplicate_subtask", &[a.clone(), b.clone(), a.clone()], &[a, b]);
+}
+
+#[test]
+fn fan_in_incomplete() {
+    let matched = |id| outcome_value(id, "matched");
+    let given = |id| outcome(id, "matched", &json!({}));
+    let start = [input(true), manifest(&["s1", "s2"]), given("s1")];
+    let not_run = outcome_value("s2", "not_run");
+    // One outcome is missing; one was never given; the task ended well in the middle.
+    let good = [&start[..], &[gap(&[matched("s1"), not_run])]].concat();
+    check(
+        "fan_in_incomplete",
+        &[&start[..], &[summary(&[matched("s1")])]].concat(),
+        &good,
+    );
+    let made_up = [&start[..], &[summary(&[matched("s1"), matched("s2")])]].concat();
+    let complete = [&start[..], &[given("s2"), summary(&[matched("s1"), matched("s2")])]].concat();
+    check("fan_in_incomplete", &made_up, &complete);
+    let early = [&start[..], &[ending("accept", "met", &json!({}))]].concat();
+    let aborted = [&start[..], &[ending("abandon", "aborted", &json!({}))]].concat();
+    check("fan_in_incomplete", &early, &aborted);
+}
+
+#[test]
+fn blocked_reuse() {
+    let sets = json!({"blocked_tools": ["search", "shell:curl"], "blocked_targets": ["./data/"]});
+    let blocks = directive("change_approach", 0.5, &sets);
+    let does = |step: Step| vec![blocks.clone(), step];
+    check(
+        "blocked_reuse",
+        &does(subtask("s2", &["search"])),
+        &does(subtask("s2", &["shell"])),
+    );
+    let runs = |changes: Value| does(attempt("s2", "completed", &[call("shell", &changes)]));
+    let refused = json!({"programs": ["curl"], "not_run": true});
+    check("blocked_reuse", &runs(json!({"programs": ["curl"]})), &runs(refused));
+    let reads = |path: &str| {
+        does(attempt(
+            "s2",
+            "completed",
+            &[call("read_file", &json!({"input": {"path": path}}))],
+        ))
+    };
+    check("blocked_reuse", &reads("data"), &reads("data/other"));
+}
+
+#[test]
+fn forbidden_model_call() {
+    let judged = |status: &str| vec![input(true), attempt("s1", status, &[]), asked(Role::R4a)];
+    check("forbidden_model_call", &judged("failed"), &judged("completed"));
+    let twice = [
+        &judged("completed")[..],
+        &[outcome("s1", "matched", &json!({})), asked(Role::R4a)],
+    ]
+    .concat();
+    check("forbidden_model_call", &twice, &[]);
+    let merged = |status: &str| {
+        vec![
+            input(true),
+            manifest(&["s1"]),
+            outcome("s1", status, &json!({})),
+            asked(Role::R4b),
+        ]
+    };
+    check("forbidden_model_call", &merged("failed"), &merged("matched"));
+    let late = [input(true), ending("abandon", "aborted", &json!({})), asked(Role::R2)];
+    check("forbidden_model_call", &late, &[]);
+    // Of a task that another process began, too little is known.
+    assert_eq!(found(&[asked(Role::R4a)]), []);
+}
+
+#[test]
+fn rejected_success() {
+    let rejection = gap(&[outcome_value("s1", "matched")]);
+    let good = ending("success", "within_threshold", &json!({}));
+    let bad = ending("abandon", "replans_exhausted", &json!({}));
+    let later = [
+        rejection.clone(),
+        summary(&[outcome_value("s1", "matched")]),
+        good.clone(),
+    ];
+    check("rejected_success", &[rejection.clone(), good], &[rejection, bad]);
+    assert_eq!(found(&later), [], "the next round was accepted");
+}
+
+#[test]
+fn claim_without_evidence() {
+    let claims = |changes: Value| vec![outcome("s1", "matched", &changes)];
+    let on_word = json!({"criteria_verdicts": [verdict("verifiable", "pass", "model")]});
+    let ran = with(on_word.clone(), &json!({"tool_calls": [call("shell", &json!({}))]}));
+    let refused = with(
+        on_word.clone(),
+        &json!({"tool_calls": [call("shell", &json!({"not_run": true}))]}),
+    );
+    check("claim_without_evidence", &claims(on_word), &claims(ran));
+    let by_check = json!({"criteria_verdicts": [verdict("verifiable", "pass", "check")]});
+    check("claim_without_evidence", &claims(refused), &claims(by_check));
+    check(
+        "claim_without_evidence",
+        &claims(json!({"criteria_verdicts": []})),
+        &claims(json!({})),
+    );
+    let failing = json!({"criteria_verdicts": [verdict("plausible", "fail", "model")]});
+    check(
+        "claim_without_evidence",
+        &claims(failing),
+        &[outcome("s1", "failed", &json!({}))],
+    );
+    let unmet = json!({"unmet": ["c"]});
+    check(
+        "claim_without_evidence",
+        &[ending("accept", "met", &unmet)],
+        &[ending("success", "within_threshold", &unmet)],
+    );
+}
+
+#[test]
+fn cost_runaway() {
+    let calls = |n: usize| vec![asked(Role::R3); n];
+    check("cost_runaway", &calls(250), &calls(200));
+    // Against the past: 20 tasks of 10,000 tokens.
+    let run = |tokens: u64| {
+        let mut past = Past::default();
+        (past.ledger.totals.ended, past.ledger.totals.tokens_of_ended) = (20, 200_000);
+        let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
+        let effects = auditor.observe(at(1), observed(&mut Wire::default(), &answered(tokens)));
+        effects.len() - 1
+    };
+    assert_eq!((run(79_000), run(81_000)), (0, 1));
+    assert_eq!(found(&[answered(10_000_000)]), [], "without a past nothing is too much");
+}
+
+#[test]
+fn memory_junk() {
+    let one = |changes: Value| vec![megram(&changes)];
+    let ahead = json!({"created_at": at(10_000_000)});
+    for bad in [json!({"content": " ok "}), json!({"f": 0.0}), ahead] {
+        check("memory_junk", &one(bad), &one(json!({})));
+    }
+    check(
+        "memory_junk",
+        &vec![megram(&json!({})); 5],
+        &vec![megram(&json!({})); 3],
+    );
+    let ends = |cause: &str| {
+        vec![
+            megram(&json!({"state": "abandon"})),
+            ending("abandon", cause, &json!({})),
+        ]
+    };
+    check("memory_junk", &ends("aborted"), &ends("divergence"));
+    check("memory_junk", &ends("no_model"), &ends("budget"));
+}
+
+#[test]
+fn consent_without_person() {
+    let request = (
+        Role::R3,
+        json!({
+            "type": "ConfirmationRequest", "request_id": "q1", "task_id": task(1), "subtask_id": "s1", "tool": "shell",
+            "effect": "destroy", "action": "rm x", "reason": "r",
+        }),
+    );
+    let answer = |consent: &str| {
+        let said = json!({"type": "ConfirmationAnswer", "request_id": "q1", "task_id": task(1), "consent": consent});
+        (Role::User, said)
+    };
+    let asks = |present, consent| vec![input(present), request.clone(), answer(consent)];
+    check("consent_without_person", &asks(false, "yes"), &asks(false, "nobody"));
+    let twice = [&asks(true, "yes")[..], &[answer("always")]].concat();
+    check("consent_without_person", &twice, &asks(true, "yes"));
+    check(
+        "consent_without_person",
+        &[input(true), answer("yes")],
+        &[input(true), answer("no")],
+    );
+}
+
+/// One finding of each detector, as it is shown on its page.
+fn examples() -> BTreeMap<&'static str, String> {
+    let breaks = |d| directive("break_symmetry", d, &json!({}));
+    let first = |steps: &[Step]| found(steps)[0].to_string();
+    let ended = ending("abandon", "infeasible", &json!({}));
+    let blocks = directive("change_approach", 0.5, &json!({"blocked_tools": ["shell:curl"]}));
+    let on_word = json!({"criteria_verdicts": [verdict("verifiable", "pass", "model")]});
+    let (_, refine) = directive("refine", 0.5, &json!({}));
+    let (_, lesson) = megram(&json!({}));
+    let curl = [call("shell", &json!({"programs": ["curl"]}))];
+    let correction = json!({
+        "type": "CorrectionSignal", "subtask_id": "s1", "parent_task_id": task(1), "attempt_number": 1,
+        "failed_criterion": "c", "failure_class": "logical", "what_was_wrong": "w", "what_to_do": "d",
+    });
+    let yes = json!({"type": "ConfirmationAnswer", "request_id": "q1", "task_id": task(1), "consent": "yes"});
+    BTreeMap::from([
+        (
+            "boundary_violation",
+            first(&[(Role::R5, json!({"type": "AuditQuery"}))]),
+        ),
+        ("forbidden_effect", first(&[asked(Role::R7)])),
+        ("foreign_directive", first(&[(Role::R4b, refine)])),
+        ("foreign_megram", first(&[(Role::R2, lesson)])),
+        ("second_final_result", first(&[ended.clone(), ended])),
+        ("ggs_thrashing", first(&[breaks(0.8), breaks(0.8)])),
+        ("endless_correction", first(&vec![(Role::R4a, correction); 3])),
+        ("duplicate_subtask", first(&[subtask("s1", &[]), subtask("s1", &[])])),
+        (
+            "fan_in_incomplete",
+            first(&[
+                input(true),
+                manifest(&["s1", "s2"]),
+                gap(&[outcome_value("s1", "failed")]),
+            ]),
+        ),
+        ("blocked_reuse", first(&[blocks, attempt("s2", "completed", &curl)])),
+        ("forbidden_model_call", first(&[input(true), asked(Role::R4a)])),
+        (
+            "rejected_success",
+            first(&[
+                gap(&[outcome_value("s1", "matched")]),
+                ending("success", "within_threshold", &json!({})),
+            ]),
+        ),
+        ("claim_without_evidence", first(&[outcome("s1", "matched", &on_word)])),
+        ("cost_runaway", first(&vec![asked(Role::R3); 201])),
+        ("memory_junk", first(&[megram(&json!({"content": "ok"}))])),
+        ("consent_without_person", first(&[input(false), (Role::User, yes)])),
+    ])
+}
+
+#[test]
+fn every_detector_has_its_page() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/anomalies");
+    let examples = examples();
+    let mut pages = BTreeMap::new();
+    let note = "<!-- written by `UPDATE_DOCS=1 cargo test -p artoo-auditor`; do not edit -->";
+    let mut index = format!(
+        "# What the auditor looks for\n\n{note}\n\nSee design §16 and [the auditor's page](../auditor.md). Each is a pure function of what was seen; \
+         `artoo audit tail --anomaly NAME` shows the findings of one.\n\n| detector | finds | shown in |\n|---|---|---|\n"
+    );
+    for row in DETECTORS {
+        let shown = row.list.field();
+        index.push_str(&format!("| [`{0}`]({0}.md) | {1} | `{shown}` |\n", row.name, row.title));
+        let example = examples
+            .get(row.name)
+            .map(|line| format!("## As it is told\n\n```text\n{line}\n```\n\n"))
+            .unwrap_or_default();
+        let mut title = row.title.to_owned();
+        title[..1].make_ascii_uppercase();
+        let text = format!(
+            "# `{}`\n\n{note}\n\n{title}. Shown in `{shown}`.\n\n## What is found\n\n{}\n\n{example}## What it means\n\n{}\n\n## What to do\n\n{}\n",
+            row.name, row.rule, row.means, row.advice
+        );
+        pages.insert(format!("{}.md", row.name), text);
+        // Those without an example here are shown in the tests of gaps, order and drift.
+        assert!(
+            examples.contains_key(row.name) || ["gap", "order", "drift"].contains(&row.name),
+            "{} has no example",
+            row.name
+        );
+        assert!(matches!(row.list, List::Boundary | List::Anomaly | List::Drift));
+    }
+    pages.insert("README.md".to_owned(), index);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, text) in &pages {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+    }
+    let there = std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(there, pages.len(), "docs/anomalies holds other files");
+    for (name, text) in &pages {
+        assert_eq!(
+            std::fs::read_to_string(folder.join(name)).unwrap_or_default(),
+            *text,
+            "docs/anomalies/{name} is stale: run UPDATE_DOCS=1 cargo test -p artoo-auditor"
+        );
+    }
+}
