@@ -100,6 +100,7 @@ impl Link {
     /// Appends the line of the record that follows, with its line break, and says where the chain stands then.
     ///
     /// `at` is RFC 3339, `name` the name of the last field and `body` its value as JSON.
+    #[must_use]
     pub fn follow(&self, at: &str, name: &str, body: &str, lines: &mut Vec<u8>) -> Self {
         let n = self.n + 1;
         lines.extend_from_slice(HASH_OPEN);

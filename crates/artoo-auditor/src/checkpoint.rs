@@ -121,11 +121,11 @@ pub fn sign(key: &Path, link: Link, at: Timestamp, to: &Path) -> Result<Checkpoi
         signature: String::new(),
     };
     checkpoint.signature = hex(pair.sign(checkpoint.signed().as_bytes()).as_ref());
-    let line = serde_json::to_string(&checkpoint).map_err(|e| LogError::Io {
+    let text = serde_json::to_string(&checkpoint).map_err(|e| LogError::Io {
         path: to.to_owned(),
         source: e.into(),
     })?;
-    append_line(to, &line)?;
+    append_line(to, &text)?;
     Ok(checkpoint)
 }
 
@@ -192,7 +192,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
-    if bytes.is_empty() || bytes.len() % 2 != 0 || !bytes.iter().all(u8::is_ascii_hexdigit) {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(2) || !bytes.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     bytes

@@ -167,7 +167,6 @@ impl History {
             | Message::PartialResult(_)
             | Message::BudgetReached(_)
             | Message::TaskAborted(_)
-            | Message::TaskResumed(_)
             | Message::Megram(_)
             | Message::AuditQuery(_)
             | Message::AuditReport(_) => {}
@@ -201,7 +200,9 @@ impl History {
         self.width_ms = self.width_ms.saturating_mul(2);
         let merged = self.buckets.chunks(2).map(|pair| {
             let mut sum = Bucket::default();
-            pair.iter().for_each(|bucket| sum.add(bucket));
+            for bucket in pair {
+                sum.add(bucket);
+            }
             sum
         });
         self.buckets = merged.collect();

@@ -23,6 +23,7 @@ mod stats;
 pub mod tail;
 mod tuning;
 pub mod verify;
+mod watched;
 
 pub use chain::{Broken, Damage};
 pub use checkpoint::{Checkpoint, CheckpointError};

@@ -167,7 +167,7 @@ fn open_end(files: &Files) -> Result<File, LogError> {
 /// Where the chain goes on. Where the head knows better than the log, it goes on from the head, so that what was done to the
 /// log stays visible for ever.
 fn resume(last: Option<Link>, length: u64, head: Option<Result<Link, String>>, notes: &mut Vec<String>) -> Link {
-    let logged = last.unwrap_or(Link::genesis());
+    let logged = last.unwrap_or_default();
     if last.is_none() && length > 0 {
         notes.push("the last record does not fit its hash: the log was changed".to_owned());
     }

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use artoo_protocol::message::{AuditReport, Message, Trend};
-use artoo_protocol::{Act, Deed, Envelope, Finite, Millis, SubTaskId, TaskId, Timestamp, Unit01};
+use artoo_protocol::{Deed, Envelope, Millis, Role, SubTaskId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Ledger, drift};
-use crate::detect::{self, Baseline, Finding, List, Seen, Spending, TaskDetectors};
+use crate::detect::{self, Baseline, Finding, List, Seen};
 use crate::history::History;
-use crate::tuning::{Growing, TuningRow};
+use crate::tuning::TuningRow;
+use crate::watched::{Watched, key};
 
 /// Time between periodic reports.
 pub const REPORT_PERIOD: Millis = Millis::from_seconds(300);
@@ -21,8 +22,6 @@ pub const REPORT_PERIOD: Millis = Millis::from_seconds(300);
 const TASKS_MAX: usize = 4_000;
 /// How many ended tasks are remembered, for a second ending.
 const ENDED_MAX: usize = 20_000;
-/// Smaller differences of D are none.
-const SAME: f64 = 1e-9;
 
 /// Messages that were not seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,19 +88,6 @@ pub struct Past {
     pub ledger: Ledger,
     /// The same over time.
     pub history: History,
-}
-
-/// One running task.
-#[derive(Clone, Debug)]
-struct Watched {
-    task_id: TaskId,
-    subtasks: Vec<SubTaskId>,
-    distance: Option<Unit01>,
-    detectors: TaskDetectors,
-    spending: Spending,
-    row: Growing,
-    /// How many gaps there had been when it began.
-    gaps: u64,
 }
 
 /// The pure part of R6.
@@ -199,8 +185,8 @@ impl Auditor {
     ) -> (bool, Option<Box<TuningRow>>) {
         let seq = envelope.seq;
         let task_id = envelope.task_id.as_ref();
-        // Every process counts from 1, or from where the task stopped that it resumes.
-        let begins = seq == 1 || matches!(envelope.payload, Message::TaskResumed(_));
+        // Every process counts from 1, or goes on where the runtime takes a task up again.
+        let begins = seq == 1 || envelope.from == Role::Runtime;
         if let Some(last) = self.last_seq.filter(|last| !begins && seq != last + 1) {
             let detail = format!("message {seq} came after {last}");
             found.push(Finding::new("order", None, seq, detail));
@@ -216,7 +202,9 @@ impl Auditor {
             (None, _) | (_, Message::AuditQuery(_) | Message::AuditReport(_)) => None,
             (Some(task_id), _) => self.watch(task_id, &seen, seq, found),
         };
-        found.iter().for_each(|finding| self.count_finding(now, finding));
+        for finding in found.iter() {
+            self.count_finding(now, finding);
+        }
         (asked, row)
     }
 
@@ -235,7 +223,9 @@ impl Auditor {
                 self.watch(task_id, &seen, 0, found);
             }
         }
-        found.iter().for_each(|finding| self.count_finding(now, finding));
+        for finding in found.iter() {
+            self.count_finding(now, finding);
+        }
     }
 
     /// When the next periodic report is due.
@@ -328,7 +318,7 @@ impl Auditor {
             watched.task_id = task_id.clone();
         }
         watched.detectors.see(seen, |name, detail| {
-            found.push(Finding::new(name, Some(task_id), seq, detail))
+            found.push(Finding::new(name, Some(task_id), seq, detail));
         });
         let row = watched.row.see(seen, gaps == watched.gaps);
         if let Seen::Deed(deed) = seen {
@@ -399,58 +389,5 @@ impl Auditor {
         for id in &of.subtasks {
             self.subtasks.remove(id);
         }
-    }
-}
-
-impl Watched {
-    fn new(task_id: &TaskId, gaps: u64) -> Self {
-        Self {
-            task_id: task_id.clone(),
-            subtasks: Vec::new(),
-            distance: None,
-            detectors: TaskDetectors::default(),
-            spending: Spending::default(),
-            row: Growing::default(),
-            gaps,
-        }
-    }
-
-    fn spend(&mut self, deed: &Deed, past: Baseline) -> Option<Finding> {
-        match &deed.act {
-            Act::ModelAsked { .. } => self.spending.calls += 1,
-            Act::ModelAnswered { usage, .. } => self.spending.tokens += usage.input_tokens + usage.output_tokens,
-            Act::ModelFailed { .. }
-            | Act::Assessed { .. }
-            | Act::ToolRun { .. }
-            | Act::CheckRun { .. }
-            | Act::Kept { .. }
-            | Act::Stored { .. }
-            | Act::Recalled { .. } => return None,
-        }
-        let detail = detect::runaway(&mut self.spending, past)?;
-        Some(Finding::new("cost_runaway", Some(&self.task_id), 0, detail))
-    }
-
-    /// D decides; where it stands still, a falling loss is an improvement, but a rising one only shows that time passes.
-    fn trend(&mut self, d: Unit01, grad_l: Finite) -> Trend {
-        let change = self.distance.map_or(0.0, |before| d.get() - before.get());
-        self.distance = Some(d);
-        if change < -SAME {
-            Trend::Improving
-        } else if change > SAME {
-            Trend::Worsening
-        } else if grad_l.get() < -SAME {
-            Trend::Improving
-        } else {
-            Trend::Stable
-        }
-    }
-}
-
-/// One key for both names of a run.
-fn key(task_id: &TaskId) -> String {
-    match TaskId::parse(task_id.as_str()) {
-        Ok(_) => task_id.suffix().to_owned(),
-        Err(_) => task_id.to_string(),
     }
 }

@@ -71,7 +71,9 @@ pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
         && let Some(tail) = tail_behind(&files, upto)?
     {
         let mut counting = Counting::new(stats.past);
-        tail.iter().rev().for_each(|line| counting.take(line));
+        for line in tail.iter().rev() {
+            counting.take(line);
+        }
         return Ok(counting.end());
     }
     let mut counting = Counting::new(Past::default());

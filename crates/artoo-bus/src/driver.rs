@@ -222,15 +222,9 @@ impl<A: Actor> Driver<A> {
                 answer: answer.clone(),
             },
         );
-        let cost = match &answer {
-            Answer::Model(Ok(reply)) => self.shell.meter.cost(&reply.model, &reply.usage),
-            Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
-                0.0
-            }
-        };
-        self.shell
-            .hub
-            .did(A::ROLE, Some(task), Act::of_answer(call, &answer, cost));
+        let cost = self.shell.meter.cost_of(&answer);
+        let act = Act::of_answer(call, &answer, cost);
+        self.shell.hub.did(A::ROLE, Some(task), act);
         if let Answer::Model(Ok(reply)) = &answer
             && let Some(reached) = self.shell.meter.charge(task, &reply.model, &reply.usage)
         {

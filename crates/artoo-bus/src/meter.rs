@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use artoo_protocol::message::{BudgetKind, BudgetReached};
 use artoo_protocol::model::Usage;
-use artoo_protocol::{Finite, TaskId};
+use artoo_protocol::{Answer, Finite, TaskId};
 
 use crate::locked;
 
@@ -77,8 +77,18 @@ impl Meter {
         })
     }
 
+    /// What an answer cost: 0 for all but a model's.
+    pub(crate) fn cost_of(&self, answer: &Answer) -> f64 {
+        match answer {
+            Answer::Model(Ok(reply)) => self.cost(&reply.model, &reply.usage),
+            Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
+                0.0
+            }
+        }
+    }
+
     /// What one call costs; never below 0.
-    pub fn cost(&self, model: &str, usage: &Usage) -> f64 {
+    fn cost(&self, model: &str, usage: &Usage) -> f64 {
         let price = (self.price)(model, usage);
         if price.is_finite() { price.max(0.0) } else { 0.0 }
     }

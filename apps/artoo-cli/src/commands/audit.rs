@@ -141,7 +141,9 @@ fn tail(arguments: &AuditTail, data: &Path) -> Result<(), Failure> {
         }
     };
     let known = last(data, &sieve, arguments.lines).map_err(failed)?;
-    known.iter().for_each(|line| show(line));
+    for line in &known {
+        show(line);
+    }
     while let Some(follow) = &mut follow {
         for line in follow.poll().map_err(failed)? {
             if sieve.admits(&line) && !known.contains(&line) {

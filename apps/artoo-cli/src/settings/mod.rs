@@ -222,6 +222,14 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     })
 }
 
+/// Not from the project: whoever wrote that is among those who are observed.
+fn audit_period(user: &file::File) -> Result<Millis, Failure> {
+    let stated = user.audit_period.as_deref();
+    stated.map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| {
+        parse_span(text, "a time between reports")
+    })
+}
+
 fn env_value(env: &Environment, name: &str) -> Option<String> {
     env.get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty())
 }

@@ -57,8 +57,8 @@ impl TaskDetector for FanIn {
 
     fn see(&mut self, seen: &Seen<'_>) -> Option<String> {
         let Seen::Envelope(envelope) = seen else { return None };
-        if matches!(envelope.payload, Message::UserInput(_) | Message::TaskResumed(_)) {
-            self.from_start = matches!(envelope.payload, Message::UserInput(_));
+        if matches!(envelope.payload, Message::UserInput(_)) {
+            self.from_start = true;
         } else if let Message::DispatchManifest(manifest) = &envelope.payload {
             self.planned = manifest.subtask_ids.iter().cloned().collect();
         } else if let Message::SubTaskOutcome(outcome) = &envelope.payload {

@@ -40,8 +40,8 @@ impl TaskDetector for ForbiddenModelCall {
                 };
             }
         };
-        if matches!(envelope.payload, Message::UserInput(_) | Message::TaskResumed(_)) {
-            self.from_start = matches!(envelope.payload, Message::UserInput(_));
+        if matches!(envelope.payload, Message::UserInput(_)) {
+            self.from_start = true;
         } else if let Message::DispatchManifest(manifest) = &envelope.payload {
             self.planned = manifest.subtask_ids.iter().cloned().collect();
         } else if let Message::ExecutionResult(result) = &envelope.payload {

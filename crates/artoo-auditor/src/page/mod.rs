@@ -92,26 +92,23 @@ const fn series(name: &'static str, class: &'static str, of: fn(&Bucket) -> Opti
 }
 
 fn charts() -> [Chart; 6] {
-    const fn n(value: u64) -> Option<f64> {
-        Some(value as f64)
-    }
     [
         Chart {
             title: "Tasks",
             shape: Shape::Stacked,
             series: vec![
-                series("accepted", "a", |b| n(b.accepted)),
-                series("within the threshold", "b", |b| n(b.succeeded)),
-                series("abandoned", "c", |b| n(b.abandoned)),
+                series("accepted", "a", |b| Some(b.accepted as f64)),
+                series("within the threshold", "b", |b| Some(b.succeeded as f64)),
+                series("abandoned", "c", |b| Some(b.abandoned as f64)),
             ],
         },
         Chart {
             title: "Corrections and replans",
             shape: Shape::Stacked,
             series: vec![
-                series("logical corrections", "d", |b| n(b.logical)),
-                series("environmental corrections", "b", |b| n(b.environmental)),
-                series("replans", "e", |b| n(b.replans)),
+                series("logical corrections", "d", |b| Some(b.logical as f64)),
+                series("environmental corrections", "b", |b| Some(b.environmental as f64)),
+                series("replans", "e", |b| Some(b.replans as f64)),
             ],
         },
         Chart {
@@ -126,15 +123,15 @@ fn charts() -> [Chart; 6] {
             shape: Shape::Stacked,
             series: vec![
                 series("attempts that held", "a", |b| {
-                    n(b.attempts.saturating_sub(b.failed_attempts))
+                    Some(b.attempts.saturating_sub(b.failed_attempts) as f64)
                 }),
-                series("attempts that failed", "c", |b| n(b.failed_attempts)),
+                series("attempts that failed", "c", |b| Some(b.failed_attempts as f64)),
             ],
         },
         Chart {
             title: "Tokens",
             shape: Shape::Stacked,
-            series: vec![series("tokens read and written", "d", |b| n(b.tokens))],
+            series: vec![series("tokens read and written", "d", |b| Some(b.tokens as f64))],
         },
         Chart {
             title: "Cost since the beginning",

@@ -235,7 +235,7 @@ fn a_forged_record_breaks_the_chain_behind_it() {
             Frame::sound(bare(all[i - 1])).unwrap().link()
         };
         let mut forged = Vec::new();
-        before.follow(&at(0).to_string(), "note", "\"nothing happened\"", &mut forged);
+        let _ = before.follow(&at(0).to_string(), "note", "\"nothing happened\"", &mut forged);
         let bytes = [&all[..i], &[forged.as_slice()], &all[i + 1..]].concat().concat();
         let found = check(folder.path(), "audit.jsonl", &bytes);
         let n = i as u64 + 1;
