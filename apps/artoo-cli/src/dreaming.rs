@@ -109,7 +109,7 @@ async fn dream(wiring: Wiring, mut finished: oneshot::Receiver<()>) {
                 Some(TapItem::Envelope(envelope)) if matches!(envelope.payload, Message::FinalResult(_)) => dreamer.ended(),
                 // A gap may hide an ending; to dream once too often costs nothing.
                 Some(TapItem::Gap(_)) => dreamer.ended(),
-                Some(TapItem::Envelope(_)) => {}
+                Some(TapItem::Envelope(_) | TapItem::Deed(_)) => {}
                 None => break,
             },
         }

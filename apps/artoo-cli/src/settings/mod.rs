@@ -200,10 +200,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         allow: options.allow.iter().chain(&user.allow).cloned().collect(),
         max_tokens: options.max_tokens.or(project.max_tokens).or(user.max_tokens),
         max_cost,
-        // Not from the project: whoever wrote that is among those who are observed.
-        audit_period: user.audit_period.map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| {
-            parse_span(&text, "a time between reports")
-        })?,
+        audit_period: audit_period(&user)?,
         time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text, "a time budget"))?,
         max_replans: options
             .max_replans
