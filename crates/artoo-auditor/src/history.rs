@@ -167,6 +167,7 @@ impl History {
             | Message::PartialResult(_)
             | Message::BudgetReached(_)
             | Message::TaskAborted(_)
+            | Message::TaskResumed(_)
             | Message::Megram(_)
             | Message::AuditQuery(_)
             | Message::AuditReport(_) => {}

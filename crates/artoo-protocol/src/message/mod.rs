@@ -15,9 +15,7 @@ pub use audit::{AuditQuery, AuditReport, GapTrend, ToolHealth, Trend};
 pub use execute::{
     ConfirmationAnswer, ConfirmationRequest, Consent, CorrectionSignal, ExecutionResult, ExecutionStatus, ToolCall,
 };
-pub use finish::{
-    BudgetKind, BudgetReached, Cause, Ending, FinalResult, Grounds, Honesty, TaskAborted, TaskResumed,
-};
+pub use finish::{BudgetKind, BudgetReached, Cause, Ending, FinalResult, Grounds, Honesty, TaskAborted, TaskResumed};
 pub use memory::{
     Lesson, Level, MacroState, Megram, MemoryAction, MemoryQuery, MemoryReply, Potentials, SopRecord, TaggedPotentials,
     intent_space,

@@ -77,6 +77,7 @@ fn checks(staged: &Staged) -> WorldChecks {
         command_limit: Duration::from_secs(60),
         web: None,
         undo: None,
+        sandbox: artoo_executor::Sandbox::unchecked(),
     });
     WorldChecks::new(WorldConfig::new(cwd, workspace, None), Arc::new(tools))
 }
