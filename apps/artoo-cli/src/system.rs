@@ -221,13 +221,13 @@ impl Surroundings {
             (Some(memory), Some(dreaming))
         };
         let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env), settings.audit_period)?;
-        let shelf = FolderShelf::new(self.data.path().join(OUTPUTS), redactor(settings, env));
+        let outputs = FolderShelf::new(self.data.path().join(OUTPUTS), redactor(settings, env));
         let ports = Ports {
             model: Some(self.model),
             toolbox: Some(self.tools),
             checks: Some(self.checks),
             memory: memory.clone().map(|memory| memory as Arc<dyn MemoryService>),
-            shelf: Some(Arc::new(shelf)),
+            shelf: Some(Arc::new(outputs)),
         };
         let runtime = roles(Runtime::new(hub, ports, Limits::default(), meter(settings)))?;
         let scope = settings.scope.iter().map(|path| path.to_string_lossy().into_owned());

@@ -228,7 +228,7 @@ mod tests {
             "an earlier instant belongs to the first"
         );
         assert_eq!(history.start, Some(at(10)));
-        let last = history.buckets.len() as i64 - 1;
+        let last = i64::try_from(history.buckets.len()).unwrap() - 1;
         let begin = at(10).as_millis() + last * history.width_ms;
         assert!((begin..begin + history.width_ms).contains(&at(5_256_000).as_millis()));
     }

@@ -187,9 +187,7 @@ impl<A: Actor> Driver<A> {
     }
 
     fn hear(&mut self, envelope: &Envelope) {
-        let event = Event::Message {
-            envelope: envelope.clone(),
-        };
+        let event = Event::from(envelope.clone());
         let cause = StepCause::Message { seq: envelope.seq };
         self.step(envelope.task_id.as_ref(), cause, event);
         if envelope.payload.kind() == MessageKind::FinalResult

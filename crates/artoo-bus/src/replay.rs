@@ -244,7 +244,7 @@ impl<A: Actor> Replay<A> {
             StepCause::Message { seq } => {
                 self.waiting.retain(|waiting| *waiting != Waiting::Message(seq));
                 let envelope = self.messages.get(&seq).cloned();
-                envelope.map(|envelope| Event::Message { envelope })
+                envelope.map(Event::from)
             }
             StepCause::Answer { call } => {
                 self.waiting.retain(|waiting| *waiting != Waiting::Answer(call));
@@ -306,11 +306,7 @@ impl<A: Actor> Replay<A> {
             .waiting
             .iter()
             .filter_map(|waiting| match waiting {
-                Waiting::Message(seq) => self
-                    .messages
-                    .get(seq)
-                    .cloned()
-                    .map(|envelope| Event::Message { envelope }),
+                Waiting::Message(seq) => self.messages.get(seq).cloned().map(Event::from),
                 Waiting::Answer(call) if self.cancelled.contains(call) => None,
                 Waiting::Answer(call) => self.answer_event(*call),
             })

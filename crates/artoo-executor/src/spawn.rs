@@ -189,17 +189,14 @@ fn start(launch: &Launch) -> std::io::Result<(Box<dyn ChildWrapper>, bool)> {
     let inner = shell.map(OsStr::to_owned);
     let wrapped = launch.sandbox.wrap(&launch.confinement, &inner);
     let supervised = wrapped.as_ref().is_some_and(|wrapped| wrapped.supervised);
-    let mut command = match wrapped {
-        Some(wrapped) => {
-            let mut command = Command::new(wrapped.program);
-            command.args(wrapped.arguments);
-            command
-        }
-        None => {
-            let mut command = Command::new(interpreter());
-            command.args(inner.iter().skip(1));
-            command
-        }
+    let mut command = if let Some(wrapped) = wrapped {
+        let mut command = Command::new(wrapped.program);
+        command.args(wrapped.arguments);
+        command
+    } else {
+        let mut command = Command::new(interpreter());
+        command.args(inner.iter().skip(1));
+        command
     };
     command
         .current_dir(&launch.cwd)

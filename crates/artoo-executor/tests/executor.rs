@@ -45,17 +45,15 @@ fn subtask(id: &str) -> SubTask {
 }
 
 fn envelope(from: Role, payload: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: Some(task()),
-            timestamp: Timestamp::default(),
-            from,
-            to: Role::R3,
-            payload: payload.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: Some(task()),
+        timestamp: Timestamp::default(),
+        from,
+        to: Role::R3,
+        payload: payload.into(),
+    })
 }
 
 fn settings() -> Settings {

@@ -168,7 +168,7 @@ impl Stepper {
             to: Role::R7,
             payload: message,
         };
-        self.controller.step(now, Event::Message { envelope })
+        self.controller.step(now, Event::from(envelope))
     }
 
     /// Nobody words anything here.

@@ -41,7 +41,7 @@ fn now() -> Timestamp {
 fn megram(number: usize, total: usize) -> Megram {
     let (state, f, sigma, k) = ROWS[number * 7 % ROWS.len()];
     let created_at = Timestamp::from_millis(now().as_millis() - (total - number) as i64 * (100 * DAY / total as i64));
-    let (space, entity) = if number % 10 == 0 {
+    let (space, entity) = if number.is_multiple_of(10) {
         ("intent:count_all_files".to_owned(), "env:local".to_owned())
     } else {
         ("tool:shell".to_owned(), format!("path:/data/{}", number % (total / 10)))

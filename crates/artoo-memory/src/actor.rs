@@ -127,7 +127,7 @@ impl Actor for MemoryActor {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Message { envelope } => self.hear(now, envelope),
+            Event::Message { envelope } => self.hear(now, *envelope),
             Event::Answer { task_id, call, answer } => match answer {
                 Answer::Recalled(reply) => self.recalled(task_id, call, reply),
                 Answer::Model(_) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) => Vec::new(),
@@ -168,11 +168,12 @@ mod tests {
             to: Role::R5,
             payload: payload.into(),
         };
-        Event::Message { envelope }
+        Event::from(envelope)
     }
 
     fn ending() -> FinalResult {
         FinalResult {
+            honesty: Box::default(),
             task_id: task(),
             slug: Slug::repair("count_files"),
             intent: "Count all files".to_owned(),

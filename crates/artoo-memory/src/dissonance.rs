@@ -105,6 +105,7 @@ mod tests {
 
     fn ending(directive: Ending, cause: Cause) -> FinalResult {
         FinalResult {
+            honesty: Box::default(),
             task_id: TaskId::new("count_files_00000001"),
             slug: Slug::repair("count_files"),
             intent: "Count the files".to_owned(),

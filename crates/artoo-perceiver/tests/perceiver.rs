@@ -37,17 +37,15 @@ fn perceiver() -> Perceiver {
 }
 
 fn said(payload: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: None,
-            timestamp: now(),
-            from: Role::User,
-            to: Role::R1,
-            payload: payload.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: None,
+        timestamp: now(),
+        from: Role::User,
+        to: Role::R1,
+        payload: payload.into(),
+    })
 }
 
 fn input(text: &str) -> UserInput {

@@ -58,17 +58,15 @@ fn planner() -> Planner {
 }
 
 fn said(payload: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: None,
-            timestamp: at(0),
-            from: Role::R1,
-            to: Role::R2,
-            payload: payload.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: None,
+        timestamp: at(0),
+        from: Role::R1,
+        to: Role::R2,
+        payload: payload.into(),
+    })
 }
 
 fn task() -> TaskSpec {

@@ -38,7 +38,7 @@ pub enum Event {
     /// A message on the bus was addressed to it.
     Message {
         /// The message.
-        envelope: Envelope,
+        envelope: Box<Envelope>,
     },
     /// Something it asked for is done.
     Answer {
@@ -51,6 +51,14 @@ pub enum Event {
     },
     /// Its deadline has come.
     Wake,
+}
+
+impl From<Envelope> for Event {
+    fn from(envelope: Envelope) -> Self {
+        Self::Message {
+            envelope: Box::new(envelope),
+        }
+    }
 }
 
 /// What came of a [`Command`].

@@ -358,7 +358,7 @@ fn example(kind: MessageKind) -> Message {
             cause: Cause::Met,
             unmet: vec![],
             unverified: vec![],
-            honesty: Honesty {
+            honesty: Box::new(Honesty {
                 proven: vec![Grounds {
                     criterion: "a.txt exists".to_owned(),
                     subtask_id: Some(subtask()),
@@ -366,7 +366,7 @@ fn example(kind: MessageKind) -> Message {
                     calls: vec![],
                 }],
                 ..Honesty::default()
-            },
+            }),
         }
         .into(),
         MessageKind::Megram => Megram {

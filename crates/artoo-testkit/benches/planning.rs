@@ -27,17 +27,15 @@ use serde_json::{Value, json};
 const TASK: &str = "sort_my_photos_0a1b2c3d";
 
 fn said(from: Role, payload: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: None,
-            timestamp: Timestamp::default(),
-            from,
-            to: Role::R2,
-            payload: payload.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: None,
+        timestamp: Timestamp::default(),
+        from,
+        to: Role::R2,
+        payload: payload.into(),
+    })
 }
 
 fn planner() -> Planner {

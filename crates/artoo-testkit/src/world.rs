@@ -434,7 +434,7 @@ impl<S: Surroundings> World<S> {
         };
         seat.last_message = seat.last_message.max(earliest);
         let at = seat.last_message;
-        let event = Event::Message { envelope };
+        let event = Event::from(envelope);
         self.enqueue(at, Due::Deliver { role, event });
     }
 

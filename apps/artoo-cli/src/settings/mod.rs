@@ -118,20 +118,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     let user = file::read(&data_dir.join("config.toml"))?.unwrap_or_default();
     let project_path = cwd.join(".artoo.toml");
     let project = file::read(&project_path)?.unwrap_or_default();
-    if !project.allow.is_empty()
-        || !project.scope.is_empty()
-        || !project.prices.is_empty()
-        || !project.mcp.is_empty()
-        || project.workspace.is_some()
-    {
-        return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices, mcp or workspace",
-            project_path.display()
-        ))
-        .hint(
-            "a project file is not the person's consent; use --allow, --scope, --workspace or the user's config.toml",
-        ));
-    }
+    refuse_consent(&project, &project_path)?;
     let workspace = match options
         .workspace
         .clone()
@@ -217,6 +204,25 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         replay: options.replay.clone(),
         notices,
     })
+}
+
+/// A project file is somebody else's text: what only the person may allow is no setting of it.
+fn refuse_consent(project: &file::File, path: &Path) -> Result<(), Failure> {
+    if !project.allow.is_empty()
+        || !project.scope.is_empty()
+        || !project.prices.is_empty()
+        || !project.mcp.is_empty()
+        || project.workspace.is_some()
+    {
+        return Err(Failure::usage(format!(
+            "{} may not set allow, scope, prices, mcp or workspace",
+            path.display()
+        ))
+        .hint(
+            "a project file is not the person's consent; use --allow, --scope, --workspace or the user's config.toml",
+        ));
+    }
+    Ok(())
 }
 
 /// Not from the project: whoever wrote that is among those who are observed.

@@ -173,6 +173,6 @@ pub fn result(n: u32, d: f64) -> FinalResult {
         cause: Cause::Met,
         unmet: vec![],
         unverified: vec![],
-        honesty: artoo_protocol::message::Honesty::default(),
+        honesty: Box::default(),
     }
 }

@@ -37,7 +37,7 @@ fn a_chain_that_was_written_anew_is_found() {
     assert!(verify(forged.path(), &[]).is_ok());
     let found = verify(forged.path(), &known);
     assert!(
-        matches!(found, Err(LogError::Broken(b)) if b.damage == Damage::Rewritten && b.record == 10 || b.damage == Damage::Rewritten && b.record == 4)
+        matches!(found, Err(LogError::Broken(b)) if b.damage == Damage::Rewritten && (b.record == 10 || b.record == 4))
     );
     // Cut off together with its head.
     let short = TempDir::new().unwrap();

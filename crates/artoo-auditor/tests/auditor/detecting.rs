@@ -1,6 +1,7 @@
 //! Every detector on a stream that it must complain about and on one that it must not, and the pages made of both.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -491,7 +492,7 @@ fn every_detector_has_its_page() {
     );
     for row in DETECTORS {
         let shown = row.list.field();
-        index.push_str(&format!("| [`{0}`]({0}.md) | {1} | `{shown}` |\n", row.name, row.title));
+        writeln!(index, "| [`{0}`]({0}.md) | {1} | `{shown}` |", row.name, row.title).unwrap();
         let example = examples
             .get(row.name)
             .map(|line| format!("## As it is told\n\n```text\n{line}\n```\n\n"))

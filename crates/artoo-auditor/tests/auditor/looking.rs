@@ -35,8 +35,8 @@ fn busy(folder: &Path) {
         wire.send(Role::R4b, 0x92, accepted(0x92)),
         wire.send(Role::R7, 0x92, result(0x92, 0.0)),
     ];
-    for (i, observed) in seen.into_iter().enumerate() {
-        let _ = recorder.observe(at(i as i64 * 1_000), observed);
+    for (seconds, observed) in (0_i64..).zip(seen) {
+        let _ = recorder.observe(at(seconds * 1_000), observed);
     }
     recorder.finish(at(20_000)).unwrap();
 }

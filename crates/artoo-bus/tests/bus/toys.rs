@@ -260,7 +260,7 @@ pub fn final_result() -> Message {
         cause: Cause::Met,
         unmet: Vec::new(),
         unverified: Vec::new(),
-        honesty: artoo_protocol::message::Honesty::default(),
+        honesty: Box::default(),
     }
     .into()
 }

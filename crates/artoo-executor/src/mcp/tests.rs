@@ -326,7 +326,10 @@ async fn a_server_over_http_works_too() {
                     request.extend_from_slice(&chunk[..read]);
                     let text = String::from_utf8_lossy(&request).into_owned();
                     let Some((head, body)) = text.split_once("\r\n\r\n") else {
-                        if read == 0 { return } else { continue }
+                        if read == 0 {
+                            return;
+                        }
+                        continue;
                     };
                     let head = head.to_ascii_lowercase();
                     let length = head

@@ -11,17 +11,15 @@ use artoo_protocol::{
 
 /// A message as the bus brings it.
 pub fn event(message: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: None,
-            timestamp: Timestamp::default(),
-            from: Role::R4b,
-            to: Role::R7,
-            payload: message.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: None,
+        timestamp: Timestamp::default(),
+        from: Role::R4b,
+        to: Role::R7,
+        payload: message.into(),
+    })
 }
 
 /// The text of criterion `i` of subtask `n`.

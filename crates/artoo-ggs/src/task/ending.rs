@@ -4,8 +4,8 @@
 //! cause and its lists.
 
 use artoo_protocol::message::{
-    Cause, DirectAnswer, Ending, FinalResult, Honesty, Loss, MacroState, Megram, OutcomeSummary, PartialResult,
-    PlanningFailed, SubTaskOutcome,
+    Cause, DirectAnswer, Ending, FinalResult, Loss, MacroState, Megram, OutcomeSummary, PartialResult, PlanningFailed,
+    SubTaskOutcome,
 };
 use artoo_protocol::{Finite, Role, Timestamp, Unit01};
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl Running {
             summary,
             output: message.merged_output,
             unmet: digest.unmet,
-            honesty: honesty(&message.outcomes, &message.task_verdicts, &self.task_criteria),
+            honesty: Box::new(honesty(&message.outcomes, &message.task_verdicts, &self.task_criteria)),
             unverified: digest.unverified,
             ..self.result(at, ending, cause, loss, grad_l)
         };
@@ -110,7 +110,7 @@ impl Running {
         let result = FinalResult {
             summary: words::abandoned(cause, detail, &digest),
             output,
-            honesty: nothing_known(&digest.unverified),
+            honesty: Box::new(nothing_known(&digest.unverified)),
             unmet: digest.unmet,
             unverified: digest.unverified,
             ..self.result(at, Ending::Abandon, cause, loss, grad_l)
@@ -163,7 +163,7 @@ impl Running {
             cause,
             unmet: Vec::new(),
             unverified: Vec::new(),
-            honesty: Honesty::default(),
+            honesty: Box::default(),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Running {
             output: request.merged_output,
             unmet: digest.unmet,
             unverified: digest.unverified,
-            honesty: honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria),
+            honesty: Box::new(honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria)),
             ..self.result(at, Ending::Success, Cause::WithinThreshold, round.loss, round.grad_l)
         };
         end(megrams, result)
@@ -137,7 +137,7 @@ impl Running {
             output: request.merged_output,
             unmet: digest.unmet.clone(),
             unverified: digest.unverified.clone(),
-            honesty: honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria),
+            honesty: Box::new(honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria)),
             ..self.result(at, Ending::Abandon, cause, round.loss, round.grad_l)
         };
         if !may_be_worded(cause) {

@@ -157,7 +157,7 @@ fn an_internal_error_ends_the_task_and_teaches_nothing() {
             to: Role::R7,
             payload: planning_failed(&id, Cause::PlanningFailed).into(),
         };
-        bench.controller.step(at(0), Event::Message { envelope })
+        bench.controller.step(at(0), Event::from(envelope))
     };
     let broken = failing(Role::Runtime);
     assert_eq!(end(&broken).cause, Cause::PlanningFailed);

@@ -237,7 +237,7 @@ impl Bench {
             to: Role::R7,
             payload: message.into(),
         };
-        self.controller.step(at(self.now), Event::Message { envelope })
+        self.controller.step(at(self.now), Event::from(envelope))
     }
 
     pub fn wake_at(&mut self, ms: i64) -> Vec<Effect> {

@@ -97,7 +97,7 @@ pub struct FinalResult {
     pub unverified: Vec<String>,
     /// How far the result can be trusted, criterion by criterion.
     #[serde(default, skip_serializing_if = "Honesty::is_empty")]
-    pub honesty: Honesty,
+    pub honesty: Box<Honesty>,
 }
 
 /// What stands behind a result: what a machine proved, what a model judged and on which evidence, what nobody verified.

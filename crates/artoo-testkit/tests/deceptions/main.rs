@@ -83,17 +83,15 @@ fn checks(staged: &Staged) -> WorldChecks {
 }
 
 fn told(message: impl Into<Message>) -> Event {
-    Event::Message {
-        envelope: Envelope {
-            id: EnvelopeId::new("e"),
-            seq: 1,
-            task_id: None,
-            timestamp: Timestamp::from_millis(0),
-            from: Role::R3,
-            to: Role::R4a,
-            payload: message.into(),
-        },
-    }
+    Event::from(Envelope {
+        id: EnvelopeId::new("e"),
+        seq: 1,
+        task_id: None,
+        timestamp: Timestamp::from_millis(0),
+        from: Role::R3,
+        to: Role::R4a,
+        payload: message.into(),
+    })
 }
 
 /// A model that says "pass" to everything, with invented evidence.

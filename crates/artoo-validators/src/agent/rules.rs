@@ -215,6 +215,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "one table of situations, read as a whole")]
     fn every_evidence_rule_fires_on_its_own_situation_and_not_on_its_neighbour() {
         let verifiable = criterion("a.txt holds 5", Mode::Verifiable, None);
         let plausible = criterion("it rhymes", Mode::Plausible, None);

@@ -40,7 +40,7 @@ impl Bench {
             to: Role::R4a,
             payload: message.into(),
         };
-        self.0.step(Timestamp::from_millis(0), Event::Message { envelope })
+        self.0.step(Timestamp::from_millis(0), Event::from(envelope))
     }
 
     fn answer(&mut self, call: CallId, answer: Answer) -> Vec<Effect> {

@@ -353,6 +353,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "one table of situations, read as a whole")]
     fn every_doubt_arises_in_its_own_situation_and_not_in_its_neighbour() {
         let failing = |call: ToolCall| ToolCall { exit: Some(1), ..call };
         let run = ToolCall {

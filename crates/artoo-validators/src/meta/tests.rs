@@ -42,7 +42,7 @@ impl Bench {
             to: Role::R4b,
             payload: message.into(),
         };
-        self.actor.step(now, Event::Message { envelope })
+        self.actor.step(now, Event::from(envelope))
     }
 
     fn answer(&mut self, call: CallId, answer: Answer) -> Vec<Effect> {
