@@ -404,7 +404,7 @@ fn a_task_in_chinese_is_carried_out_and_answered_in_chinese() {
     assert_eq!(messages.only("TaskSpec")["slug"], "best_sales_month");
 }
 
-/// A request that was planned by hand, only from what the prompts hold, and what comes of it.
+/// A request whose answers were written by hand, and what comes of it.
 struct Planned {
     name: &'static str,
     text: &'static str,
@@ -449,7 +449,7 @@ const PLANNED: &[Planned] = &[
 ];
 
 #[test]
-fn requests_of_every_kind_are_planned_from_the_prompts_alone() {
+fn requests_of_every_kind_run_to_their_end() {
     for Planned {
         name,
         text,
