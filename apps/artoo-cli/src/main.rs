@@ -1,6 +1,7 @@
 //! The `artoo` binary: parse, run, exit with a code that tells the truth (design §14, §21).
 
 mod args;
+mod args_groups;
 mod args_lab;
 mod auditing;
 mod commands;
@@ -19,6 +20,7 @@ mod roles;
 mod session;
 mod settings;
 mod signals;
+mod spending;
 mod system;
 mod terminal;
 

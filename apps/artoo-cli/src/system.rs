@@ -7,10 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use artoo_bus::journal::{Redactor, read};
-use artoo_bus::{
-    Budget, FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Meter, Notice, Ports, Price, Runtime,
-    SystemClock,
-};
+use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Notice, Ports, Runtime, SystemClock};
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::journal::Entry;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
@@ -30,6 +27,7 @@ use crate::resume::Interrupted;
 use crate::roles::{RoleSettings, Validator};
 use crate::settings::{Environment, ModelChoice, Settings};
 use crate::signals::Signals;
+use crate::spending::{meter, price};
 use crate::{models, output, prompts};
 
 /// Folder of the data folder for outputs that are too long for a message.
@@ -281,14 +279,6 @@ async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc
     (tools, Arc::new(checks))
 }
 
-fn meter(settings: &Settings) -> Meter {
-    let budget = Budget {
-        max_tokens: settings.max_tokens,
-        max_cost: settings.max_cost,
-    };
-    Meter::new(budget, price(settings))
-}
-
 /// What the roles are built from.
 fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
     let zone = zone();
@@ -335,24 +325,6 @@ fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, spe
             ..artoo_ggs::Params::default()
         },
     }
-}
-
-/// What a call costs. A name without a price, such as a dated variant that the server reports, costs as much as the dearest
-/// configured model: a hard limit may be reached early, never missed.
-fn price(settings: &Settings) -> Price {
-    let prices = settings.prices.clone();
-    let chosen: Vec<_> = [&settings.brain, &settings.tool]
-        .into_iter()
-        .filter_map(|choice| match choice {
-            ModelChoice::Endpoint { model, .. } => prices.get(model).copied(),
-            ModelChoice::Offline => None,
-        })
-        .collect();
-    Arc::new(move |model, usage| match prices.get(model) {
-        Some(price) => price.of(usage),
-        None if model == artoo_llm::offline::NAME => 0.0,
-        None => chosen.iter().map(|price| price.of(usage)).fold(0.0, f64::max),
-    })
 }
 
 fn journal(

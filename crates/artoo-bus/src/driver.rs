@@ -18,7 +18,7 @@ use crate::calls::{Calls, Finished, OpenCall, panic_words};
 use crate::hub::Refusal;
 use crate::inbox::Inbox;
 use crate::notice::Notice;
-use crate::perform::{Shell, Work};
+use crate::perform::{Shell, Work, subject};
 use crate::tap::{Tap, TapItem};
 
 /// Longest sleep at a stretch: a deadline is an instant of the clock, which may jump (a set clock, a suspended machine).
@@ -392,20 +392,5 @@ impl<A: Actor> Driver<A> {
         {
             self.shell.hub.notice(&notice);
         }
-    }
-}
-
-/// The task in whose journal a command is written.
-fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
-    match command {
-        Command::Publish { task_id, .. } => task_id.clone(),
-        Command::CallModel { task_id, .. }
-        | Command::Assess { task_id, .. }
-        | Command::RunTool { task_id, .. }
-        | Command::RunCheck { task_id, .. }
-        | Command::Recall { task_id, .. }
-        | Command::Keep { task_id, .. }
-        | Command::Cancel { task_id, .. } => Some(task_id.clone()),
-        Command::Store { .. } => step_task.cloned(),
     }
 }

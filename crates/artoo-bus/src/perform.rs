@@ -9,7 +9,7 @@ use artoo_protocol::message::{FailureClass, MemoryQuery, MemoryReply};
 use artoo_protocol::model::{ModelError, ModelRequest};
 use artoo_protocol::ports::{CheckRunner, LanguageModel, MemoryService, Shelf, Toolbox};
 use artoo_protocol::tool::{Assessment, CheckReport, CheckRequest, EffectClass, Invocation, Permit, Reach, ToolOutput};
-use artoo_protocol::{Answer, TaskId};
+use artoo_protocol::{Answer, Command, TaskId};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -218,5 +218,20 @@ fn no_memory(query: &MemoryQuery, message: String) -> MemoryReply {
     MemoryReply {
         unavailable: Some(message),
         ..MemoryReply::empty(query.task_id.clone(), query.query)
+    }
+}
+
+/// The task in whose journal a command is written.
+pub(crate) fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
+    match command {
+        Command::Publish { task_id, .. } => task_id.clone(),
+        Command::CallModel { task_id, .. }
+        | Command::Assess { task_id, .. }
+        | Command::RunTool { task_id, .. }
+        | Command::RunCheck { task_id, .. }
+        | Command::Recall { task_id, .. }
+        | Command::Keep { task_id, .. }
+        | Command::Cancel { task_id, .. } => Some(task_id.clone()),
+        Command::Store { .. } => step_task.cloned(),
     }
 }

@@ -9,6 +9,7 @@ pub mod journal;
 pub mod laws;
 pub mod learning;
 pub mod machine;
+pub mod minds;
 pub mod prompts;
 pub mod random;
 pub mod scene;

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use artoo_protocol::TaskId;
@@ -88,4 +89,9 @@ fn write_once(file: &Arc<File>, line: &[u8]) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Where the journal of a task lies.
+pub(super) fn file_path(folder: &Path, task: &TaskId) -> PathBuf {
+    folder.join(format!("{task}.jsonl"))
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::{Answer, Envelope, FORMAT_VERSION, MessageKind, TaskId};
 
-use super::file::{Out, TaskFile};
+use super::file::{Out, TaskFile, file_path};
 use super::resumed::resumed;
 use super::sync::{Syncer, Target};
 use super::{JournalError, JournalOptions, LINE_MAX, read};
@@ -384,10 +384,6 @@ impl State {
             None => Ok(()),
         }
     }
-}
-
-fn file_path(folder: &Path, task: &TaskId) -> PathBuf {
-    folder.join(format!("{task}.jsonl"))
 }
 
 impl TaskFile {

@@ -1,0 +1,99 @@
+//! A world whose process dies, and another one that goes on (design §17).
+//!
+//! Owns what is lost with a process and in which order resumed roles begin; follows the rules of the real driver.
+
+use std::collections::BTreeMap;
+
+use artoo_bus::Recovered;
+use artoo_bus::journal::read;
+use artoo_protocol::journal::Record;
+use artoo_protocol::message::TaskResumed;
+use artoo_protocol::{Actor, Envelope, EnvelopeId, Event, Message, Role, TaskId, Timestamp};
+
+use super::{Due, Seat, World, Written};
+use crate::surroundings::Surroundings;
+
+impl<S: Surroundings> World<S> {
+    /// The process dies: the roles and everything on its way is gone, also what the person was about to answer. What the person
+    /// will say by themselves comes all the same.
+    pub fn crash(&mut self) {
+        self.seats.clear();
+        self.queue.retain(|_, due| match due {
+            Due::Deliver { .. } => false,
+            Due::Say { message, .. } => !matches!(
+                message,
+                Message::ConfirmationAnswer(_) | Message::ClarificationAnswer(_)
+            ),
+        });
+    }
+
+    /// Another process takes the task up at `now`, which may also lie before the crash: somebody set the clock. Gives the
+    /// journal with the message that says so, and puts the questions again that are open in it.
+    pub fn take_up(&mut self, task: &TaskId, now: Timestamp) -> Vec<Record> {
+        self.now = now;
+        let seq = self.log.len() as u64 + 1;
+        let last = self.journals.records(task).last().map_or(now, |record| record.at);
+        let id = read::task_id(self.journals.records(task)).unwrap_or(task).clone();
+        let resumed = TaskResumed {
+            task_id: id.clone(),
+            away_ms: now.since(last),
+        };
+        let envelope = Envelope {
+            id: EnvelopeId::new(format!("e{seq}")),
+            seq,
+            task_id: Some(id),
+            timestamp: now,
+            from: Role::Runtime,
+            to: Role::R7,
+            payload: resumed.into(),
+        };
+        self.journals.published(&envelope);
+        self.log.push(envelope);
+        let records = self.journals.records(task).to_vec();
+        for question in read::open_questions(&records) {
+            if let Some(reply) = self.surroundings.person(&question) {
+                let said = Due::Say {
+                    from: Role::User,
+                    message: reply.value,
+                };
+                self.enqueue(self.now.plus(reply.after), said);
+            }
+        }
+        records
+    }
+
+    /// Adds a role that goes on where its journal ends, as the driver does.
+    pub fn resume<A: Actor>(&mut self, recovered: Recovered<A>) {
+        let (actor, start) = recovered.into_start();
+        let mut tasks = BTreeMap::new();
+        tasks.extend(start.task.clone().map(|task| (task.suffix().to_owned(), task)));
+        self.seats.push(Seat {
+            actor: Box::new(actor),
+            tasks,
+            stuck: None,
+            last_message: self.now,
+        });
+        self.starting.push((A::ROLE, start));
+    }
+
+    /// Lets the resumed roles begin, now that all of them are there to hear one another. As with the driver, what they find in
+    /// the journal comes before everything else.
+    pub fn begin_again(&mut self) {
+        for (role, start) in std::mem::take(&mut self.starting) {
+            for command in start.again {
+                self.perform(role, command);
+            }
+            for command in start.commands {
+                self.begin(role, command, start.task.as_ref());
+            }
+            for event in start.events {
+                self.deliver(role, event, Written::Before);
+            }
+            for (call, answer) in start.answers {
+                if let Some(task_id) = start.task.clone() {
+                    self.deliver(role, Event::Answer { task_id, call, answer }, Written::Now);
+                }
+            }
+        }
+    }
+}
