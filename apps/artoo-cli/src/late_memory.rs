@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use artoo_bus::journal::Redactor;
 use artoo_memory::Memory;
 use artoo_memory::kv::LevelSettings;
 use artoo_memory::view::GroupKey;
@@ -26,11 +27,12 @@ pub struct LateMemory {
     early: Arc<Mutex<Vec<Megram>>>,
     /// Hears which groups were written to: the Dreamer.
     written: UnboundedSender<GroupKey>,
+    redactor: Redactor,
 }
 
 impl LateMemory {
     /// Begins to open the store in the data folder on a thread of its own. The other end hears which groups were written to.
-    pub fn open(data: &Path, clock: Arc<dyn Clock>) -> (Self, UnboundedReceiver<GroupKey>) {
+    pub fn open(data: &Path, clock: Arc<dyn Clock>, redactor: Redactor) -> (Self, UnboundedReceiver<GroupKey>) {
         let (written, hears) = unbounded_channel();
         let (sender, opened) = watch::channel(None);
         let early = Arc::new(Mutex::new(Vec::new()));
@@ -52,7 +54,12 @@ impl LateMemory {
         if let Err(error) = spawned {
             output::note(&format!("artoo: memory cannot be opened: {error}"));
         }
-        let memory = Self { opened, early, written };
+        let memory = Self {
+            opened,
+            early,
+            written,
+            redactor,
+        };
         (memory, hears)
     }
 
@@ -79,9 +86,13 @@ impl LateMemory {
 
 #[async_trait]
 impl MemoryService for LateMemory {
-    fn write(&self, megram: Megram) {
+    fn write(&self, mut megram: Megram) {
+        // A lesson quotes commands and inputs, and lives for years.
+        megram.content = self.redactor.text(&megram.content);
+        megram.space = self.redactor.text(&megram.space);
+        megram.entity = self.redactor.text(&megram.entity);
         // Without a Dreamer nobody hears it.
-        let _ = self.written.send(GroupKey::of(&megram));
+        let _ = self.written.send(GroupKey::new(&megram.space, &megram.entity));
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         match &*self.opened.borrow() {
             Some(Ok(memory)) => memory.write(megram),

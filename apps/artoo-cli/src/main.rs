@@ -176,7 +176,11 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
     notices(&settings, show);
     asynchronously(async {
         let mut signals = Signals::listen()?;
-        let system = System::start(&settings, env, show == Show::Nothing).await?;
+        let starting = System::start(&settings, env, show == Show::Nothing);
+        let system = tokio::select! {
+            system = starting => system?,
+            why = signals.next() => return Err(Failure { message: why.to_owned(), hint: None, code: 130 }),
+        };
         let past = match &settings.session {
             Some(name) => Past::named(&settings.data_dir, name, system::redactor(&settings, env))?,
             None => Past::none(),
@@ -205,7 +209,11 @@ fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) 
         let terminal = Arc::new(Terminal::detect());
         let mut signals = Signals::listen()?;
         let again = task.settle(&*terminal).await?;
-        let system = System::resume(&settings, env, show == Show::Nothing, &task, &again).await?;
+        let starting = System::resume(&settings, env, show == Show::Nothing, &task, &again);
+        let system = tokio::select! {
+            system = starting => system?,
+            why = signals.next() => return Err(Failure { message: why.to_owned(), hint: None, code: 130 }),
+        };
         let mut session = Session::new(system, terminal, show, Past::none())?;
         let ended = session.take_up(&task, &mut signals).await;
         if let Ok(result) = &ended {

@@ -127,7 +127,8 @@ impl Interrupted {
         TaskSummary::of(&self.records).map_or_else(String::new, |summary| summary.input)
     }
 
-    /// Lets the task go on where it ran, with what it was allowed and may still spend; which model answers is today's choice.
+    /// Lets the task go on where it ran, with what it was allowed and may still spend (the stricter
+    /// of then and now); which model answers is today's choice.
     ///
     /// # Errors
     /// [`Failure`] (exit 2) when its working directory is gone.
@@ -156,8 +157,10 @@ impl Interrupted {
             return Err(Failure::usage(message));
         }
         let number = |name: &str| recorded.and_then(|r| r.get(name));
-        settings.max_tokens = settings.max_tokens.or_else(|| number("max_tokens")?.as_u64());
-        settings.max_cost = settings.max_cost.or_else(|| number("max_cost")?.as_f64());
+        let tokens = number("max_tokens").and_then(Value::as_u64);
+        settings.max_tokens = settings.max_tokens.into_iter().chain(tokens).min();
+        let cost = number("max_cost").and_then(Value::as_f64);
+        settings.max_cost = settings.max_cost.into_iter().chain(cost).reduce(f64::min);
         settings.no_memory |= number("memory").and_then(Value::as_bool) == Some(false);
         Ok(())
     }

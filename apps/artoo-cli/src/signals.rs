@@ -10,7 +10,8 @@ use crate::failure::Failure;
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// None where it was ignored when the program began, as under `nohup`.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -22,7 +23,11 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: if hangup_is_ignored() {
+                None
+            } else {
+                Some(signal(SignalKind::hangup())?)
+            },
         })
     }
 
@@ -39,10 +44,10 @@ impl Signals {
         Self::end(&mut self.terminate, &mut self.hangup).await
     }
 
-    async fn end(terminate: &mut Signal, hangup: &mut Signal) -> &'static str {
+    async fn end(terminate: &mut Signal, hangup: &mut Option<Signal>) -> &'static str {
         tokio::select! {
             _ = terminate.recv() => "stopped by SIGTERM",
-            _ = hangup.recv() => "the terminal was closed",
+            () = hung_up(hangup) => "the terminal was closed",
         }
     }
 
@@ -51,4 +56,20 @@ impl Signals {
         let mut context = Context::from_waker(Waker::noop());
         while self.interrupt.poll_recv(&mut context).is_ready() {}
     }
+}
+
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether whoever started the program wants it to outlive the terminal. Where the system does not tell, it is not so.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
 }

@@ -11,7 +11,7 @@ use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, N
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::journal::Entry;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
-use artoo_protocol::secret::is_secret_name;
+use artoo_protocol::secret::is_secret_variable;
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::{Answer, CallId, LocalZone, Millis};
 use artoo_validators::WorldChecks;
@@ -92,11 +92,8 @@ impl System {
                     ..
                 } = &record.entry
                 {
-                    // A limit that was reached then was told then; one that is reached now will be told by the next call.
-                    let _ = runtime
-                        .shell()
-                        .meter()
-                        .charge(task.task_id(), &reply.model, &reply.usage);
+                    let meter = runtime.shell().meter();
+                    meter.restore(task.task_id(), &reply.model, &reply.usage);
                 }
             }
             task.roles.resume(runtime, &records, again)
@@ -166,8 +163,9 @@ impl Surroundings {
     async fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let model = models::build(settings, quiet)?;
-        let (tools, checks) = tools(settings, env).await;
+        // Before the tools: a second artoo starts no servers.
         let data = DataFolder::open(&settings.data_dir, clock.now())?;
+        let (tools, checks) = tools(settings, env).await;
         Ok(Self {
             clock,
             model,
@@ -202,7 +200,7 @@ impl Surroundings {
         let (memory, dreaming) = if settings.no_memory {
             (None, None)
         } else {
-            let (memory, written) = LateMemory::open(self.data.path(), self.clock);
+            let (memory, written) = LateMemory::open(self.data.path(), self.clock, redactor(settings, env));
             let memory = Arc::new(memory);
             let dreaming = Dreaming::start(Wiring {
                 hub: hub.clone(),
@@ -246,6 +244,7 @@ pub async fn toolbox(settings: &Settings, env: &Environment) -> Tools {
         home: home(env).unwrap_or_else(|| settings.cwd.clone()),
         cwd: settings.cwd.clone(),
         workspace: settings.workspace.clone(),
+        own: Some(settings.data_dir.clone()),
     };
     let environment: Vec<_> = std::env::vars_os().collect();
     let built_in = Tools::built_in(&ToolSettings {
@@ -360,7 +359,7 @@ pub fn redactor(settings: &Settings, env: &Environment) -> Redactor {
     Redactor::new(
         keys.chain(
             env.iter()
-                .filter(|(name, _)| is_secret_name(name))
+                .filter(|(name, _)| is_secret_variable(name))
                 .map(|(_, value)| value.clone()),
         ),
     )

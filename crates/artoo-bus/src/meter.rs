@@ -38,6 +38,16 @@ struct Spent {
     told: bool,
 }
 
+impl Spent {
+    fn add(&mut self, usage: &Usage, cost: f64) {
+        self.tokens = self
+            .tokens
+            .saturating_add(usage.input_tokens)
+            .saturating_add(usage.output_tokens);
+        self.cost += cost;
+    }
+}
+
 impl Meter {
     /// A meter on which nothing is spent.
     pub fn new(budget: Budget, price: Price) -> Self {
@@ -53,17 +63,19 @@ impl Meter {
         Self::new(Budget::default(), Arc::new(|_, _| 0.0))
     }
 
-    /// Adds one call, also one read from the journal of a resumed task. Tells once per task that a limit is reached:
-    /// the first of tokens and money, in this order.
+    /// Adds one call that was made before, read from the journal of a resumed task. Tells nothing: the next call does.
+    pub fn restore(&self, task: &TaskId, model: &str, usage: &Usage) {
+        let cost = self.cost(model, usage);
+        let mut all = locked(&self.spent);
+        all.entry(task.suffix().to_owned()).or_default().add(usage, cost);
+    }
+
+    /// Adds one call. Tells once per task that a limit is reached: the first of tokens and money, in this order.
     pub fn charge(&self, task: &TaskId, model: &str, usage: &Usage) -> Option<BudgetReached> {
         let cost = self.cost(model, usage);
         let mut all = locked(&self.spent);
         let spent = all.entry(task.suffix().to_owned()).or_default();
-        spent.tokens = spent
-            .tokens
-            .saturating_add(usage.input_tokens)
-            .saturating_add(usage.output_tokens);
-        spent.cost += cost;
+        spent.add(usage, cost);
         let reached = self.reached(*spent)?;
         if std::mem::replace(&mut spent.told, true) {
             return None;
@@ -137,6 +149,20 @@ mod tests {
         assert_eq!(meter.charge(&a, "m", &usage(9)), None);
         meter.forget(&a);
         assert_eq!(meter.charge(&a, "m", &usage(9)), None);
+    }
+
+    #[test]
+    fn what_was_spent_before_a_crash_counts_and_is_told_by_the_next_call() {
+        let budget = Budget {
+            max_tokens: Some(20),
+            max_cost: None,
+        };
+        let meter = Meter::new(budget, Arc::new(|_, _| 0.0));
+        let task = TaskId::new("a_00000001");
+        meter.restore(&task, "m", &usage(50));
+        let told = meter.charge(&task, "m", &usage(1)).unwrap();
+        assert!((told.used.get() - 53.0).abs() < 1e-9);
+        assert_eq!(meter.charge(&task, "m", &usage(1)), None);
     }
 
     #[test]

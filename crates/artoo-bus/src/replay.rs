@@ -50,7 +50,7 @@ pub struct Recovered<A> {
     pub unknown: Vec<(CallId, Answer)>,
 }
 
-/// The action in a command, if it is one that cannot be taken back.
+/// The action in a command, if it is one that leaves something behind.
 fn lasting(command: &Command) -> Option<(CallId, &Invocation, Permit)> {
     match command {
         Command::RunTool {
@@ -58,7 +58,7 @@ fn lasting(command: &Command) -> Option<(CallId, &Invocation, Permit)> {
             invocation,
             permit,
             ..
-        } if permit.effect > EffectClass::Create => Some((*call, invocation, *permit)),
+        } if permit.effect >= EffectClass::Create => Some((*call, invocation, *permit)),
         Command::RunTool { .. }
         | Command::Publish { .. }
         | Command::CallModel { .. }
@@ -76,12 +76,13 @@ const UNKNOWN: &str =
     "artoo was stopped while this ran; whether it took effect is not known. Look at the state before doing it again.";
 
 impl<A> Recovered<A> {
-    /// The unanswered actions that cannot be taken back: those above `create`. Nobody knows whether they took effect.
+    /// The unanswered actions that leave something behind. Nobody knows whether they took effect; even what was new once (a line that
+    /// is appended) may be wrong twice.
     pub fn unsettled(&self) -> impl Iterator<Item = (CallId, &Invocation, Permit)> {
         self.unanswered.iter().filter_map(lasting)
     }
 
-    /// Leaves undone every action that cannot be taken back, except those in `again`: their answer is that nobody knows.
+    /// Leaves undone every action that leaves something behind, except those in `again`: their answer is that nobody knows.
     pub fn settle(&mut self, again: &BTreeSet<CallId>) {
         let left: Vec<CallId> = self
             .unsettled()

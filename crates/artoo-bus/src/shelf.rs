@@ -38,6 +38,8 @@ impl Shelf for FolderShelf {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&part)?;
         file.write_all(self.redactor.text(text).as_bytes())?;
+        // A manifest that names the file may be on disk before long; the text is there first.
+        file.sync_all()?;
         drop(file);
         fs::rename(part, path)
     }

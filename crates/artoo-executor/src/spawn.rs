@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use artoo_protocol::secret::is_secret_name;
+use artoo_protocol::secret::is_secret_variable;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -160,7 +160,7 @@ pub async fn run(launch: Launch) -> std::io::Result<Ended> {
 pub fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let passed = inherited.into_iter().filter(|(name, _)| {
         let name = name.to_string_lossy().to_uppercase();
-        !is_secret_name(&name) && !SHELL_HOOKS.contains(&name.as_str()) && !name.starts_with("BASH_FUNC_")
+        !is_secret_variable(&name) && !SHELL_HOOKS.contains(&name.as_str()) && !name.starts_with("BASH_FUNC_")
     });
     let fixed = NON_INTERACTIVE
         .iter()

@@ -82,7 +82,8 @@ fn count(records: &Records, group: &GroupKey, junk: &mut Junk) -> Result<(), KvE
 /// Whether memory knows already what an event would tell it: then the event is not stored.
 ///
 /// It is known where a living rule of its sign says the very same or was distilled from these words and is confirmed, and where the
-/// same words alone carry more attention than any threshold asks for. What speaks against a rule is never known.
+/// same words alone carry more attention than any threshold asks for. A rule makes nothing known that
+/// speaks against it; only the same words, said often enough, do.
 ///
 /// # Errors
 /// [`KvError`] when the store cannot be read.

@@ -21,6 +21,13 @@ const SECRET_NAMES: &[&str] = &[
     "privatekey",
 ];
 
+/// Parts of the names of variables that hold secrets.
+const SECRET_PARTS: &[&str] = &[
+    "pass", "pwd", "pw", "auth", "pat", "cred", "creds", "cookie", "dsn", "jwt",
+];
+/// Ends of such names, where nothing separates the parts.
+const SECRET_ENDS: &[&str] = &["pass", "pw", "pwd"];
+
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -205,6 +212,19 @@ pub fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| plain.contains(secret)) || plain.ends_with("key") && plain.len() > 3
 }
 
+/// Whether an environment variable of this name holds a secret. Wider than [`is_secret_name`]: to keep a variable back costs little, and
+/// words such as `pass` say more in a name than in a text.
+pub fn is_secret_variable(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_socket = lower.ends_with("sock") || lower.ends_with("socket");
+    let alone = matches!(lower.as_str(), "pwd" | "oldpwd");
+    let mut parts = lower.split(['_', '-', '.']);
+    is_secret_name(name)
+        || (!is_socket
+            && !alone
+            && (parts.any(|part| SECRET_PARTS.contains(&part)) || SECRET_ENDS.iter().any(|end| lower.ends_with(end))))
+}
+
 fn bytes_from(text: &str, at: usize) -> impl Iterator<Item = u8> {
     text.as_bytes().get(at..).unwrap_or_default().iter().copied()
 }
@@ -218,7 +238,7 @@ fn begins(text: &str, at: usize, edge: Edge) -> bool {
         || !text
             .get(..at)
             .and_then(|before| before.chars().next_back())
-            .is_some_and(|c| c.is_alphanumeric() || c == '_')
+            .is_some_and(char::is_alphanumeric)
 }
 
 fn prefixed(text: &str, at: usize, start: usize, kind: &Prefixed, edge: Edge) -> Option<Found> {
@@ -338,6 +358,47 @@ mod tests {
             "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
         ),
     ];
+
+    #[test]
+    fn variables_that_hold_secrets_are_known_by_the_parts_of_their_names() {
+        for name in [
+            "DB_PASS",
+            "MYSQL_PWD",
+            "SSHPASS",
+            "REDIS_AUTH",
+            "AZ_PAT",
+            "MY_CRED",
+            "ROOTPW",
+            "KEYSTORE_PW",
+            "NPM_CONFIG__AUTH",
+            "COOKIE",
+            "SENTRY_DSN",
+            "PGPASSWORD",
+            "API_KEY",
+            "GH_TOKEN",
+        ] {
+            assert!(is_secret_variable(name), "{name}");
+        }
+        for name in [
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "HOME",
+            "SSH_AUTH_SOCK",
+            "XAUTHORITY",
+            "LANG",
+            "DESKTOP_SESSION",
+            "EDITOR",
+        ] {
+            assert!(!is_secret_variable(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_token_behind_an_underscore_is_a_token() {
+        let text = "intent:use_ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+        assert!(!mask(text, |_, _| "•".to_owned()).contains("ghp_abc"));
+    }
 
     #[test]
     fn what_looks_like_a_key_is_found_whole() {

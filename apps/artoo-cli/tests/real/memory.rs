@@ -32,6 +32,16 @@ fn lines(done: &Done) -> Vec<Value> {
 }
 
 #[test]
+fn memory_keeps_no_secret() {
+    let sandbox = Sandbox::new();
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    sandbox.run(&[&format!("search for \"{token}\" in src")]);
+    let export = sandbox.run(&["memory", "export"]);
+    assert!(export.ended(0).out.contains("Worked for"), "{export:#?}");
+    assert!(!export.out.contains(token), "{export:#?}");
+}
+
+#[test]
 fn an_export_taken_in_elsewhere_is_the_same_memory() {
     let (here, there) = (Sandbox::new(), Sandbox::new());
     filled(&here, &just_now());

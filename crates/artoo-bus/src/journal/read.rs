@@ -226,6 +226,13 @@ pub fn last_seq(records: &[Record]) -> u64 {
     seqs.max().unwrap_or(0)
 }
 
+/// Whether the task has its ending.
+pub fn has_ended(records: &[Record]) -> bool {
+    records.iter().any(
+        |record| matches!(&record.entry, Entry::Published { envelope } if matches!(envelope.payload, Message::FinalResult(_))),
+    )
+}
+
 /// Questions that were put to the person and not answered, in their order.
 pub fn open_questions(records: &[Record]) -> Vec<Message> {
     let mut open: Vec<Message> = Vec::new();

@@ -78,8 +78,8 @@ impl Journal {
         Self { shared }
     }
 
-    /// Opens the journal of an interrupted task again, cuts off a torn last line, and writes down that the task goes on and
-    /// how long it lay still. Gives all records, that one included.
+    /// Opens the journal of an interrupted task again, cuts off a torn last line, and writes down that the task goes on
+    /// after so long. Gives all records, that one included.
     ///
     /// # Errors
     /// [`JournalError`] when there is none, when it has a defect before its end, or when it cannot be opened.
@@ -95,6 +95,9 @@ impl Journal {
             task_id: task.clone(),
             message,
         };
+        if read::has_ended(&records) {
+            return Err(failed("it has ended meanwhile".to_owned()));
+        }
         let id = read::task_id(&records).unwrap_or(task).clone();
         let envelope = resumed(&records, &id, self.shared.options.clock.now());
         records.push(self.write(&mut file, Entry::Published { envelope }).map_err(failed)?);
@@ -175,8 +178,7 @@ impl Journal {
             file.ok_or_else(|| JournalError::NotOpen(task.clone()))?.target()
         };
         let Some(target) = target else { return Ok(()) };
-        let journal = self.clone();
-        let task = task.clone();
+        let (journal, task) = (self.clone(), task.clone());
         // On a blocking thread, so that a stopped clock does not run ahead while the disk works.
         tokio::task::spawn_blocking(move || match journal.shared.syncer.wait(target) {
             Ok(()) => Ok(()),

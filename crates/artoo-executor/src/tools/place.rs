@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use artoo_protocol::tool::{EffectClass, Invocation, Reach};
@@ -23,6 +24,8 @@ pub struct Places {
     pub cwd: PathBuf,
     /// Where new files go that nobody named a place for.
     pub workspace: PathBuf,
+    /// artoo's own data folder: its settings and records. Nothing is free in it, whatever the scope says.
+    pub own: Option<PathBuf>,
 }
 
 impl Places {
@@ -73,7 +76,9 @@ impl Places {
             .scope
             .iter()
             .any(|scope| within(real, &self.absolute(scope, &self.cwd)));
-        let reach = if invocation.created.iter().any(|made| Path::new(made) == real) {
+        let reach = if self.is_own(real) {
+            Reach::Elsewhere
+        } else if invocation.created.iter().any(|made| Path::new(made) == real) {
             Reach::OwnFiles
         } else if scoped {
             Reach::Scope
@@ -84,6 +89,31 @@ impl Places {
         };
         (effect, reach)
     }
+
+    /// Whether a path is artoo's data folder or in it. `real` comes from [`landing`].
+    fn is_own(&self, real: &Path) -> bool {
+        self.own_folder(|own| is_in(real, own))
+    }
+
+    /// Whether leave to write everywhere under a path is leave to write something in artoo's data folder.
+    pub fn opens_own(&self, root: &Path) -> bool {
+        self.own_folder(|own| is_in(root, own) || is_in(own, root))
+    }
+
+    /// What holds of the data folder, its links followed; one that cannot be found is taken to be concerned.
+    fn own_folder(&self, holds: impl FnOnce(&Path) -> bool) -> bool {
+        self.own
+            .as_ref()
+            .is_some_and(|own| landing(own).map_or(true, |own| holds(&own)))
+    }
+}
+
+/// Whether a path is a folder's or inside it, by its text or because one of its folders is the very same: file systems
+/// may know one folder by several names.
+fn is_in(path: &Path, folder: &Path) -> bool {
+    let same = |of: &Path| of.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let sought = same(folder);
+    path.starts_with(folder) || (sought.is_some() && path.ancestors().any(|part| same(part) == sought))
 }
 
 /// The worst of several effects: one that is not free before any that is, then by class.
@@ -174,6 +204,7 @@ mod tests {
             home: root.join("home"),
             cwd: root.join("cwd"),
             workspace: root.join("work"),
+            own: None,
         }
     }
 
@@ -195,6 +226,7 @@ mod tests {
             home: root.join("home"),
             cwd: root.join("cwd"),
             workspace: root.join("work"),
+            own: None,
         };
         for (path, expect) in [
             ("out.txt", "work/out.txt"),

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use artoo_protocol::secret::{self, SHORTEST, is_secret_name};
+use artoo_protocol::secret::{self, SHORTEST, is_secret_variable};
 
 /// Replaces secrets by their names.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Mask {
         let text = |part: &OsString| part.to_string_lossy().into_owned();
         let secret = environment
             .iter()
-            .filter(|(name, value)| is_secret_name(&name.to_string_lossy()) && value.len() >= SHORTEST);
+            .filter(|(name, value)| is_secret_variable(&name.to_string_lossy()) && value.len() >= SHORTEST);
         let mut values: Vec<_> = secret.map(|(name, value)| (text(value), text(name))).collect();
         // The longest first, so that a secret which contains another is masked as a whole.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));

@@ -62,12 +62,19 @@ impl Shell {
         if effect <= EffectClass::Fetch {
             return Confinement::Read;
         }
+        Confinement::Write(self.writable(invocation))
+    }
+
+    /// Where a command may write that nobody allowed. The sandbox cannot take a folder out of another, so a place that
+    /// holds artoo's own data folder is left out whole.
+    fn writable(&self, invocation: &Invocation) -> Vec<Writable> {
         let place = |path: PathBuf, allows| landing(&path).ok().map(|path| Writable { path, allows });
         let workspace = place(self.places.workspace.clone(), Allows::Making);
         let scope = invocation.scope.iter().map(|path| self.places.commanded(path));
         let own = invocation.created.iter().map(PathBuf::from);
         let changing = scope.chain(own).filter_map(|path| place(path, Allows::Changing));
-        Confinement::Write(workspace.into_iter().chain(changing).collect())
+        let all = workspace.into_iter().chain(changing);
+        all.filter(|writable| !self.places.opens_own(&writable.path)).collect()
     }
 
     /// What the command would do: its own class, and the paths it writes.
@@ -81,6 +88,7 @@ impl Shell {
             },
         )];
         let mut paths = Vec::new();
+        let writable = self.writable(invocation);
         for written in &class.writes {
             let (text, is_folder) = match written {
                 WrittenPath::File(text) => (text, false),
@@ -95,7 +103,13 @@ impl Shell {
                 // Making a folder that is there changes nothing.
                 Ok(real) if is_folder && real.is_dir() => {}
                 Ok(real) => {
-                    effects.push(self.places.effect_of_writing(&real, invocation));
+                    let (effect, reach) = self.places.effect_of_writing(&real, invocation);
+                    // What the sandbox will not open is not free.
+                    let opened = writable.iter().any(|place| {
+                        real.starts_with(&place.path)
+                            && (effect == EffectClass::Create || place.allows == Allows::Changing)
+                    });
+                    effects.push((effect, if opened { reach } else { Reach::Elsewhere }));
                     paths.push(real.display().to_string());
                 }
                 Err(_) => effects.push((EffectClass::Modify, Reach::Elsewhere)),

@@ -29,6 +29,7 @@ impl World {
                 home: root.join("home"),
                 cwd: root.join("cwd"),
                 workspace: root.join("work"),
+                own: Some(root.join("home/.artoo")),
             },
             environment,
             command_limit: Duration::from_secs(20),
@@ -463,4 +464,51 @@ async fn secrets_never_reach_an_output() {
     world.write("cwd/.env", "KEY=very-secret-value\nOTHER=AKIAABCDEFGHIJKLMNOP\n");
     let read = world.free("read_file", json!({"path": ".env"})).await;
     assert_eq!(read.output, "KEY=[masked: FAKE_API_KEY]\nOTHER=[masked key]\n");
+}
+
+#[tokio::test]
+async fn artoo_s_own_folder_is_in_no_scope() {
+    let world = World::new();
+    world.write("home/.artoo/config.toml", "old");
+    world.write("home/notes/a.txt", "old");
+    world.write("work/a.txt", "old");
+    symlink(world.root.join("home/.artoo"), world.root.join("home/link")).unwrap();
+    let free = async |scope: &str, tool: &str, input: Value| {
+        let mut invocation = world.invocation(tool, input);
+        invocation.scope = vec![scope.to_owned()];
+        invocation.created = vec![world.root.join("home/.artoo/made").display().to_string()];
+        let assessment = world.tools.assess(&invocation).await;
+        assert_eq!(assessment.invalid, None);
+        crate::gate::is_free(assessment.effect, assessment.reach)
+    };
+    for path in [
+        "~/.artoo/config.toml",
+        "~/.artoo/new",
+        "~/.artoo/made",
+        "~/notes/../.artoo/config.toml",
+        "~/link/config.toml",
+    ] {
+        for scope in ["~", "~/.artoo", "~/link"] {
+            let write = json!({"path": path, "content": "new"});
+            assert!(!free(scope, "write_file", write).await, "{path}");
+            let command = json!({"command": format!("echo new > {path}")});
+            assert!(!free(scope, "shell", command).await, "{path}");
+        }
+    }
+    let edit = json!({"path": "~/.artoo/config.toml", "old": "old", "new": "new"});
+    assert!(!free("~", "edit_file", edit).await);
+
+    // Beside it the scope is what it was, but a command is never let into a scope that holds the folder.
+    let note = json!({"path": "~/notes/a.txt", "content": "new"});
+    assert!(free("~", "write_file", note).await);
+    for (scope, command, expect) in [
+        ("~", "echo new > ~/notes/a.txt", false),
+        ("~/notes", "echo new > ~/notes/a.txt", true),
+        ("~", concat!("echo new > ../", "work", "/b.txt"), true),
+        ("..", concat!("echo new > ../", "work", "/b.txt"), true),
+        ("..", concat!("echo new > ../", "work", "/a.txt"), false),
+    ] {
+        let input = json!({"command": command});
+        assert_eq!(free(scope, "shell", input).await, expect, "{scope}: {command}");
+    }
 }

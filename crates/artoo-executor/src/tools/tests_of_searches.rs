@@ -159,6 +159,7 @@ async fn the_systems_index_is_asked_and_not_believed() {
             home: world.root.join("home"),
             cwd: world.root.join("cwd"),
             workspace: world.root.join("work"),
+            own: None,
         }),
         index: stand_in(&world, &answer),
     };
@@ -210,6 +211,7 @@ async fn macos_tools_run_what_they_show() {
             home: world.root.join("home"),
             cwd: world.root.join("cwd"),
             workspace: world.root.join("work"),
+            own: None,
         },
         environment: vec![("PATH".into(), path.into())],
         command_limit: Duration::from_secs(20),

@@ -42,6 +42,7 @@ async fn judged(file: &str) -> (Vec<String>, Vec<String>) {
         home: base.clone(),
         cwd: base.join("cwd"),
         workspace: base.join("artoo_workspace"),
+        own: None,
     };
     let tools = Tools::built_in(&ToolSettings {
         places,

@@ -4,6 +4,7 @@
 //! - [`carry`] says which records a choice leads to, [`distil`] words a rule through a model.
 //! - [`ask`] puts the question and accounts for it; [`rhythm`] is when, as a value.
 //! - [`pass`] carries the choice out on the store, [`shell`] does so beside the tasks of a process.
+//! - [`spent`] is what goes with a record that is forgotten.
 //!
 //! Owns promotion, demotion, forgetting and rules. Must not know how the store keeps its keys.
 
@@ -14,6 +15,7 @@ pub mod distil;
 pub mod pass;
 pub mod rhythm;
 pub mod shell;
+pub mod spent;
 
 pub use ask::{Call, Outcome};
 pub use choose::{Action, Consolidation, Faded, Group, Params, Sign, View, choose};

@@ -8,6 +8,7 @@
 use super::carry;
 use super::choose::{Action, Consolidation, Group, Params, View, choose};
 use super::rhythm::Scope;
+use super::spent::spent_on;
 use crate::entry::Entry;
 use crate::kv::{Batch, KvError};
 use crate::potentials::contribution;
@@ -245,11 +246,15 @@ impl Pass<'_> {
             let moved: Vec<MegramId> = slice
                 .iter()
                 .filter_map(|action| match action {
-                    Action::Demote { id, .. } | Action::Promote { id } => Some(id.clone()),
-                    Action::Forget { .. } | Action::Consolidate(_) => None,
+                    Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => Some(id.clone()),
+                    Action::Consolidate(_) => None,
                 })
                 .collect();
             let moved = self.records.get_many(&moved)?;
+            if !self.forget_evidence(slice, &moved)? {
+                tidied.unfinished = true;
+                break;
+            }
             let find = |id: &MegramId| moved.iter().find(|megram| megram.id == *id);
             let edits: Vec<Edit> = slice
                 .iter()
@@ -267,6 +272,26 @@ impl Pass<'_> {
             done += slice.len();
         }
         Ok(done)
+    }
+
+    /// Removes what the records that are about to be forgotten were distilled from: it would count again after them. Whether
+    /// all of it is gone; `false` where the pass was stopped over it, and the next one goes on.
+    fn forget_evidence(&self, steps: &[Action], moved: &[Megram]) -> Result<bool, KvError> {
+        let is_forgotten = |megram: &&Megram| {
+            steps
+                .iter()
+                .any(|step| matches!(step, Action::Forget { id, .. } if *id == megram.id))
+        };
+        for megram in moved.iter().filter(is_forgotten) {
+            for ids in spent_on(self.records, megram)?.chunks(EDITS) {
+                if (self.stop)() {
+                    return Ok(false);
+                }
+                let edits: Vec<Edit> = ids.iter().cloned().map(Edit::Remove).collect();
+                self.records.commit(&edits, self.now)?;
+            }
+        }
+        Ok(true)
     }
 
     fn is_put_off(&self, proposal: &Consolidation) -> Result<bool, KvError> {

@@ -89,6 +89,7 @@ impl Dreamer {
             around,
             stop: Arc::clone(&stop),
             spent: Usage::default(),
+            exhausted: false,
             proposals: Vec::new(),
         };
         Self {
@@ -134,6 +135,8 @@ struct Night {
     around: Around,
     stop: Arc<AtomicBool>,
     spent: Usage,
+    /// Whether no more may be spent: what was spent only grows, so no model is asked any more.
+    exhausted: bool,
     /// Rules that wait for a moment without a task.
     proposals: Vec<Consolidation>,
 }
@@ -219,7 +222,7 @@ impl Night {
                         .retain(|known| (&known.key, known.sign) != (&proposal.key, proposal.sign));
                     self.proposals.push(proposal.clone());
                 }
-                if self.around.model.is_none() {
+                if self.around.model.is_none() || self.exhausted {
                     self.proposals.clear();
                 }
                 if tidied.changes() > 0 {
@@ -237,6 +240,9 @@ impl Night {
         let Some(model) = self.around.model.clone() else {
             return self.proposals.clear();
         };
+        if self.exhausted {
+            return self.proposals.clear();
+        }
         if self.proposals.is_empty() {
             return;
         }
@@ -244,10 +250,10 @@ impl Night {
         match distilled(&self.records, model.as_ref(), proposal, self.around.clock.as_ref()).await {
             Ok(Some(call)) => {
                 self.spent = sum(self.spent, call.usage);
-                let may_go_on = (self.around.may_spend)(&call.model, &self.spent);
+                self.exhausted |= !(self.around.may_spend)(&call.model, &self.spent);
                 let reachable = !matches!(call.outcome, Outcome::Failed(_));
                 (self.around.tell)(&Told::Asked(Box::new(call)));
-                if !may_go_on || !reachable {
+                if self.exhausted || !reachable {
                     self.proposals.clear();
                 }
             }

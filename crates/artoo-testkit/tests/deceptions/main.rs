@@ -72,6 +72,7 @@ fn checks(staged: &Staged) -> WorldChecks {
             home: cwd.clone(),
             cwd: cwd.clone(),
             workspace: workspace.clone(),
+            own: None,
         },
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         command_limit: Duration::from_secs(60),

@@ -255,13 +255,12 @@ fn names(call: &ToolCall) -> impl Iterator<Item = &str> {
 /// Why an exit status of 0 says nothing about the program that a pattern names: what follows it in the command decides the
 /// status. `after` is the command from the end of the match.
 pub(super) fn masked_status(command: &str, after: &str) -> Option<&'static str> {
-    if command.contains("pipefail") || command.contains("set -e") {
-        return None;
-    }
+    let before = command.strip_suffix(after).unwrap_or(command);
+    let (pipefail, errexit) = (before.contains("pipefail"), stops_at_a_failure(before));
     let bare = unquoted(after);
     let mut rest = bare.as_str();
-    while let Some(at) = rest.find(['|', ';', '\n']) {
-        let (_, tail) = rest.split_at(at);
+    while let Some(at) = rest.find(['|', '&', ';', '\n']) {
+        let (head, tail) = rest.split_at(at);
         if let Some(next) = tail.strip_prefix("||") {
             let next = next.trim_start();
             let honest =
@@ -273,19 +272,31 @@ pub(super) fn masked_status(command: &str, after: &str) -> Option<&'static str> 
         } else if let Some(next) = tail.strip_prefix('|') {
             let next = next.trim_start_matches('&').trim_start();
             let program = next.split_whitespace().next().unwrap_or_default();
-            if ["tee", "cat", "head", "tail", "less"].contains(&program) {
+            if !pipefail && ["tee", "cat", "head", "tail", "less"].contains(&program) {
                 return Some("the status is that of what it is piped into");
             }
             rest = next;
+        } else if let Some(next) = tail.strip_prefix('&') {
+            // `&&` passes a failure on; `>&`, `<&` and `&>` only redirect.
+            if !next.starts_with(['&', '>']) && !head.ends_with(['>', '<']) {
+                return Some("nothing waits for what `&` sends to the background");
+            }
+            rest = next.strip_prefix('&').unwrap_or(next);
         } else {
             let next = tail.trim_start_matches([';', '\n', ' ', '\t']);
-            if !next.is_empty() && !next.starts_with(['}', ')']) && !next.starts_with("exit $?") {
+            if !errexit && !next.is_empty() && !next.starts_with(['}', ')']) && !next.starts_with("exit $?") {
                 return Some("the status is that of the command after it");
             }
             rest = next;
         }
     }
     None
+}
+
+/// Whether a shell was told to stop at the first command that fails: `set -e`, also among other options.
+fn stops_at_a_failure(before: &str) -> bool {
+    const ERREXIT: &str = r"\bset\s(?:[^;|&\n]*\s)?(?:-[a-zA-Z]*e[a-zA-Z]*|-[a-zA-Z]*o\s+errexit)\b";
+    Regex::new(ERREXIT).is_ok_and(|errexit| errexit.is_match(before))
 }
 
 /// The command without what stands in quotes.
@@ -506,12 +517,33 @@ mod tests {
             ("make || exit 1", false),
             ("make | sort", false),
             ("set -o pipefail; make | tee log", false),
+            ("set -euo pipefail; make | tee log; echo done", false),
+            ("set -e; make; echo done", false),
+            ("set -eu\nmake\necho done", false),
+            ("set -o errexit; make; echo done", false),
+            ("make &> log", false),
+            ("make >&2", false),
+            ("make > log 2>&1 && echo ok", false),
+            ("make 'a & b'", false),
+            ("make |& sort", false),
             ("(make)", false),
             ("make || true", true),
             ("make; echo done", true),
             ("make | tee log", true),
             ("make\necho done", true),
             ("make || exit 0", true),
+            ("set -o pipefail; make || true", true),
+            ("set -o pipefail; make; echo done", true),
+            ("set -e; make | tee log", true),
+            ("set -e; make || true", true),
+            ("set -euo pipefail; make || true", true),
+            ("set -euo pipefail; make &", true),
+            ("make; set -e; echo done", true),
+            ("make | tee log; set -o pipefail", true),
+            ("make &", true),
+            ("make & echo started", true),
+            ("make > log 2>&1 &", true),
+            ("make && echo ok &", true),
         ] {
             let after = command.split_once("make").unwrap().1;
             assert_eq!(masked_status(command, after).is_some(), hidden, "{command}");

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use artoo_bus::SystemClock;
 use artoo_memory::dreamer::ask::distilled;
 use artoo_memory::dreamer::pass::SLICE;
+use artoo_memory::dreamer::spent::spent_on;
 use artoo_memory::dreamer::{Mode, Outcome, Params, Pass, Scope};
 use artoo_memory::records::{Edit, Stored};
 use artoo_memory::{Memory, Records};
-use artoo_protocol::message::{Level, MacroState, Megram};
+use artoo_protocol::message::Megram;
 use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::{MegramId, Timestamp};
 use serde_json::json;
@@ -57,7 +58,8 @@ pub(super) fn remember_and_say(records: &Records, text: &str, now: Timestamp, js
     Ok(0)
 }
 
-/// Removes a memory for good: a learned rule together with what it was distilled from, or it would be learned again.
+/// Removes a memory for good: what was distilled, a rule or one that lost its standing, together with what it was distilled
+/// from, or it would be learned again.
 ///
 /// # Errors
 /// [`Failure`] for an unknown id, and when the store cannot be written.
@@ -66,13 +68,10 @@ pub fn forget(records: &Records, id: &str, now: Timestamp) -> Result<Vec<MegramI
     let Some(megram) = records.get(&id).map_err(|e| broken(&e))? else {
         return Err(super::unknown(id.as_str()));
     };
-    let mut gone = vec![id];
-    if megram.level == Level::C && megram.state != MacroState::Remember {
-        gone.extend(megram.sources);
-    }
-    let mut forgotten = Vec::new();
     // The sources first: a rule that goes before them would let them count again if this were cut off.
-    gone.reverse();
+    let mut gone = spent_on(records, &megram).map_err(|e| broken(&e))?;
+    gone.push(id);
+    let mut forgotten = Vec::new();
     for slice in gone.chunks(SLICE) {
         let edits: Vec<Edit> = slice.iter().cloned().map(Edit::Remove).collect();
         let removed = records.commit(&edits, now).map_err(|e| broken(&e))?;

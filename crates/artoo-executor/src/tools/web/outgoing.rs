@@ -98,6 +98,7 @@ mod tests {
             home: "/home/someone".into(),
             cwd: "/".into(),
             workspace: "/home/someone/artoo_workspace".into(),
+            own: None,
         };
         let mask = Mask::of_environment(&[("MY_TOKEN".into(), "tok en+value/1".into())]);
         let check = |url: &str| address(&reqwest::Url::parse(url).unwrap(), &places, &mask);

@@ -100,6 +100,7 @@ fn bench(also: Vec<SocketAddr>, names: Names, google: bool) -> Bench {
         home: "/home/someone".into(),
         cwd: "/home/someone/project".into(),
         workspace: "/home/someone/work".into(),
+        own: None,
     });
     let mask = Mask::of_environment(&[("MY_TOKEN".into(), "abcdefgh1234".into())]);
     Bench {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::kv::InMemoryKv;
 use crate::testing::{at, megram};
+use artoo_protocol::DecayPerDay;
 use artoo_protocol::message::Level;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -154,7 +155,12 @@ fn a_short_pass_looks_at_what_was_touched_only() {
 
 #[test]
 fn a_bankrupt_rule_becomes_knowledge_and_its_sources_stay_spent() {
-    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    // Evidence that outlasts the rule that was made of it.
+    let lasting = |i: u64| Megram {
+        k: DecayPerDay::new(0.001).unwrap(),
+        ..accepted(&i.to_string())
+    };
+    let store = records(&(0..12).map(lasting).collect::<Vec<_>>());
     let proposal = everything(&store, at()).proposals.remove(0);
     establish(&store, &proposal, "Count with find.", at()).unwrap().unwrap();
     let contrary: Vec<Edit> = (20..22)
@@ -179,5 +185,21 @@ fn a_bankrupt_rule_becomes_knowledge_and_its_sources_stay_spent() {
         potentials.decision
     );
     assert_eq!(everything(&store, at()).changes(), 0);
+    assert!(store.verify().unwrap().is_sound());
+
+    let asked = Cell::new(0);
+    let stop = || asked.replace(asked.get() + 1) >= 3;
+    let part = pass(&store, later(400), Mode::Perform, &Scope::Everything, &stop);
+    assert_eq!(
+        (part.forgotten, part.unfinished),
+        (0, true),
+        "cut off between evidence and rule"
+    );
+    assert_eq!(levels(&store), [Level::K; 3], "nothing counts again");
+    let done = everything(&store, later(400));
+    assert_eq!((done.forgotten, done.proposals.len()), (3, 0));
+    assert_eq!(levels(&store), [], "a forgotten rule's evidence goes with it");
+    assert_eq!(everything(&store, later(400)).changes(), 0);
+    assert!(store.all().unwrap().is_empty());
     assert!(store.verify().unwrap().is_sound());
 }

@@ -83,14 +83,18 @@ struct Bed {
 }
 
 fn bed(model: Option<Arc<Model>>) -> Bed {
-    let (records, told) = (store(), Arc::new(Mutex::new(Vec::new())));
+    bed_on(store(), model, Arc::new(|_, _| true))
+}
+
+fn bed_on(records: Arc<Records>, model: Option<Arc<Model>>, may_spend: MaySpend) -> Bed {
+    let told = Arc::new(Mutex::new(Vec::new()));
     let busy = Arc::new(AtomicBool::new(false));
     let (hears, is_busy) = (Arc::clone(&told), Arc::clone(&busy));
     let around = Around {
         clock: Arc::new(Virtual(tokio::time::Instant::now())),
         model: model.map(|model| model as Arc<dyn LanguageModel>),
         is_busy: Arc::new(move || is_busy.load(Ordering::Relaxed)),
-        may_spend: Arc::new(|_, _| true),
+        may_spend,
         tell: Arc::new(move |what| hears.lock().unwrap().push(what.clone())),
     };
     // The store was gone over just now.
@@ -208,6 +212,42 @@ async fn a_model_that_does_not_answer_or_finds_nothing_is_not_asked_again_at_onc
         assert_eq!(model.asked.load(Ordering::Relaxed), 1);
         assert_eq!(rules(&bed.records).len(), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_model_is_asked_any_more_once_nothing_may_be_spent() {
+    let records = store();
+    let other: Vec<Edit> = (10..16)
+        .map(|i| {
+            let mut event = megram(&i.to_string(), "intent:count_the_lines", "env:local", 0.9, 1.0);
+            event.state = MacroState::Accept;
+            Edit::Store(event)
+        })
+        .collect();
+    records.commit(&other, at()).unwrap();
+    let model = answering(Ok(practice()), Millis(0));
+    let bed = bed_on(
+        records,
+        Some(Arc::clone(&model)),
+        Arc::new(|_, spent| spent.requests < 1),
+    );
+    let both = |dreamer: &Dreamer| {
+        dreamer.wrote(GroupKey::new("intent:count_the_lines", "env:local"));
+        dreamer.wrote(GroupKey::new(SPACE, "env:local"));
+        dreamer.ended();
+    };
+    both(&bed.dreamer);
+    until(|| !bed.calls().is_empty()).await;
+    both(&bed.dreamer);
+    sleep(Millis::from_seconds(700).to_duration()).await;
+    both(&bed.dreamer);
+    bed.dreamer.finish(Millis::from_seconds(5)).await;
+    assert_eq!(
+        model.asked.load(Ordering::Relaxed),
+        1,
+        "the other group waits for another day"
+    );
+    assert_eq!(rules(&bed.records).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
