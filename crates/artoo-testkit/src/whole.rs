@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use artoo_bus::{Difference, recover_role, replay_role};
+use artoo_bus::{Difference, Runtime, recover_role, replay_role};
 use artoo_executor::{Executor, Settings as ExecutorSettings};
 use artoo_ggs::{Controller, Params};
 use artoo_memory::MemoryActor;
@@ -49,6 +49,21 @@ pub fn system(settings: &Settings, scene: Scene) -> Result<World<Scene>, PromptE
         .with(meta_validator(settings))
         .with(MemoryActor::new())
         .with(controller(settings)))
+}
+
+/// Puts the whole system on the runtime that programs use.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn host(settings: &Settings, runtime: Runtime) -> Result<Runtime, PromptError> {
+    Ok(runtime
+        .spawn(perceiver()?)
+        .spawn(planner(settings)?)
+        .spawn(executor())
+        .spawn(agent_validator())
+        .spawn(meta_validator(settings))
+        .spawn(MemoryActor::new())
+        .spawn(controller(settings)))
 }
 
 fn perceiver() -> Result<Perceiver, PromptError> {

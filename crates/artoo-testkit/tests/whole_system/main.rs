@@ -19,6 +19,7 @@ mod memory;
 mod people;
 mod plans;
 mod prompts;
+mod runtime;
 mod scale;
 mod simulation;
 mod support;
