@@ -204,8 +204,13 @@ fn next_steps(cause: Cause, digest: &Digest) -> Vec<String> {
         Cause::Aborted | Cause::Met | Cause::WithinThreshold | Cause::Answered => return Vec::new(),
     };
     let mut steps = vec![first.to_owned()];
-    if let Some(unmet) = digest.unmet.first() {
-        steps.push(format!("Start from what is missing: {}", one_line(unmet, 200)));
+    // Where a step could not or must not be done, nobody looked whether its criteria hold: the file that is to exist may be there.
+    let was_judged = matches!(
+        cause,
+        Cause::Budget | Cause::Resources | Cause::Divergence | Cause::ReplansExhausted
+    );
+    if let Some(unmet) = digest.unmet.first().filter(|_| was_judged) {
+        steps.push(format!("Begin with what was not met: {}", one_line(unmet, 200)));
     }
     steps
 }
@@ -245,6 +250,30 @@ pub fn lesson(cause: Cause, intent: &str, detail: &str, digest: &Digest) -> Stri
                 stopped(tried),
                 stopped(failed)
             )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_looked_at_is_not_called_missing() {
+        let digest = Digest {
+            unmet: vec!["the file notes.txt exists".into()],
+            ..Digest::default()
+        };
+        for (cause, names) in [
+            (Cause::Refused, false),
+            (Cause::Infeasible, false),
+            (Cause::PlanningFailed, false),
+            (Cause::ReplansExhausted, true),
+            (Cause::Resources, true),
+        ] {
+            let text = abandoned(cause, "", &digest);
+            assert_eq!(text.contains("notes.txt"), names, "{cause:?}: {text}");
+            assert!(text.contains("To try next"), "{text}");
         }
     }
 }

@@ -211,8 +211,12 @@ fn finish(step: &Step, ran: &Ran) -> Ending {
     };
     let place = command::subject(step);
     let about_the_place = [format!("‘{place}’"), format!("'{place}'"), format!(" {place}: ")];
-    if ran.output.trim().is_empty() || about_the_place.iter().any(|named| complaint.contains(named.as_str())) {
-        // A count of what could not be looked at is no count.
+    let below = format!("{}/", place.trim_end_matches('/'));
+    let only_parts = ran.complaints.iter().all(|line| line.contains(&below));
+    if (ran.output.trim().is_empty() && !only_parts)
+        || about_the_place.iter().any(|named| complaint.contains(named.as_str()))
+    {
+        // A count of what could not be looked at is no count; that the rest holds nothing is an answer.
         return Ending::Failed(format!("nothing came but errors: {complaint}{more}"));
     }
     Ending::Uncertain {
@@ -336,6 +340,54 @@ mod tests {
         assert_eq!(
             report["output"],
             "7\n(not everything could be looked at: find: './p': Permission denied, and 1 more)"
+        );
+    }
+
+    #[test]
+    fn nothing_in_the_part_that_could_be_looked_at_is_an_answer_with_a_remark() {
+        let ran = |stderr: &str| format!("exit status 0, 2 lines\n<output>\n[stderr]\n{stderr}\n</output>\n");
+        for (sentence, stderr, status) in [
+            (
+                "find duplicate files in pics",
+                "sha256sum: pics/a: Permission denied",
+                "uncertain",
+            ),
+            (
+                "find duplicate files in .",
+                "find: ‘./a’: Permission denied",
+                "uncertain",
+            ),
+            (
+                "find all *.rs files in pics",
+                "find: ‘pics/a’: Permission denied",
+                "uncertain",
+            ),
+            (
+                "find duplicate files in pics",
+                "xargs: sha256sum: No such file or directory",
+                "failed",
+            ),
+            (
+                "find duplicate files in pics",
+                "find: ‘pics’: Permission denied",
+                "failed",
+            ),
+            (
+                "find duplicate files in pics",
+                "sha256sum: pics/a: Permission denied\nsort: write failed: No space left on device",
+                "failed",
+            ),
+        ] {
+            let report = reported(sentence, &ran(stderr));
+            assert_eq!(report["status"], status, "{sentence}: {report}");
+        }
+        let report = reported(
+            "find duplicate files in pics",
+            &ran("sha256sum: pics/a: Permission denied"),
+        );
+        assert_eq!(
+            report["output"],
+            "no duplicate files\n(not everything could be looked at: sha256sum: pics/a: Permission denied)"
         );
     }
 
