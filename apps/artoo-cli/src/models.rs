@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use artoo_llm::cassette::{Player, Recorder, Replacement};
 use artoo_llm::offline::Offline;
-use artoo_llm::openai::{OpenAi, ProviderConfig, RetryNotice};
+use artoo_llm::provider::{Provider, ProviderConfig, RetryNotice};
 use artoo_llm::{Secret, Tiers};
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelError, ModelRequest, Tier};
 use artoo_protocol::ports::LanguageModel;
@@ -87,7 +87,7 @@ fn provider(base_url: &str, api_key: Option<&str>, model: &str) -> ProviderConfi
 
 fn reached_by(config: ProviderConfig) -> Result<Arc<dyn LanguageModel>, Failure> {
     let provider =
-        OpenAi::new(config).map_err(|e| Failure::usage(format!("the model endpoint cannot be used: {e}")))?;
+        Provider::new(config).map_err(|e| Failure::usage(format!("the model endpoint cannot be used: {e}")))?;
     Ok(Arc::new(provider))
 }
 

@@ -5,7 +5,8 @@
 
 pub mod cassette;
 pub mod offline;
-pub mod openai;
+
+pub mod provider;
 pub mod reader;
 mod secret;
 mod tiers;

@@ -73,6 +73,7 @@ impl Dialect {
                 "json_object",
                 "structured output",
                 "json mode",
+                "tool_choice",
                 "schema",
             ])
         {

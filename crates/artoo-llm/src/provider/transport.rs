@@ -1,4 +1,4 @@
-//! The HTTP side: one POST, its status, and the answer's body piece by piece (design §18).
+//! The HTTP side: one request, its status, and the answer's body piece by piece (design §18).
 //!
 //! Owns the connection and the key in its header. Must not know what is in the bodies. Behind a trait, so that stalls and
 //! resets can be tested on virtual time.
@@ -6,10 +6,11 @@
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Client, Url, redirect};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Client, RequestBuilder, Url, redirect};
 
 use super::config::Timeouts;
+use super::wire::Wire;
 use crate::secret::Secret;
 
 /// The head of an answer.
@@ -41,11 +42,13 @@ pub(super) trait Body: Send {
 #[async_trait]
 pub(super) trait Transport: Send + Sync {
     async fn post(&self, url: &Url, body: Vec<u8>) -> Result<(Head, Box<dyn Body>), Broken>;
+    async fn get(&self, url: &Url) -> Result<(Head, Box<dyn Body>), Broken>;
 }
 
 /// The real one. The client is built on first use, so that a process that asks nothing pays nothing.
 pub(super) struct Http {
     key: Secret,
+    wire: Wire,
     loopback: bool,
     /// Whether TLS is needed: loading the root certificates costs tens of milliseconds.
     tls: bool,
@@ -54,9 +57,10 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub fn new(key: Secret, loopback: bool, tls: bool, timeouts: Timeouts) -> Self {
+    pub fn new(key: Secret, wire: Wire, loopback: bool, tls: bool, timeouts: Timeouts) -> Self {
         Self {
             key,
+            wire,
             loopback,
             tls,
             timeouts,
@@ -90,25 +94,52 @@ impl Http {
 #[async_trait]
 impl Transport for Http {
     async fn post(&self, url: &Url, body: Vec<u8>) -> Result<(Head, Box<dyn Body>), Broken> {
-        let mut request = self
+        let request = self
             .client()?
             .post(url.clone())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        if !self.key.is_empty() {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", self.key.expose())).map_err(|_| {
-                Broken::Impossible("the API key holds characters that cannot be sent; set it again".to_owned())
-            })?;
-            value.set_sensitive(true);
-            request = request.header(AUTHORIZATION, value);
-        }
-        let response = request.send().await.map_err(broken)?;
+        self.send(request).await
+    }
+
+    async fn get(&self, url: &Url) -> Result<(Head, Box<dyn Body>), Broken> {
+        let request = self.client()?.get(url.clone());
+        self.send(request).await
+    }
+}
+
+impl Http {
+    async fn send(&self, request: RequestBuilder) -> Result<(Head, Box<dyn Body>), Broken> {
+        let response = self.signed(request)?.send().await.map_err(broken)?;
         let head = Head {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
             location: header(response.headers(), &LOCATION).map(str::to_owned),
         };
         Ok((head, Box::new(Received(response))))
+    }
+}
+
+impl Http {
+    /// With the key, where the format wants it.
+    fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, Broken> {
+        let request = match self.wire {
+            Wire::Anthropic => request.header("anthropic-version", "2023-06-01"),
+            Wire::OpenAi | Wire::Gemini => request,
+        };
+        if self.key.is_empty() {
+            return Ok(request);
+        }
+        let (name, value) = match self.wire {
+            Wire::OpenAi => ("authorization", format!("Bearer {}", self.key.expose())),
+            Wire::Anthropic => ("x-api-key", self.key.expose().to_owned()),
+            Wire::Gemini => ("x-goog-api-key", self.key.expose().to_owned()),
+        };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
+            Broken::Impossible("the API key holds characters that cannot be sent; set it again".to_owned())
+        })?;
+        value.set_sensitive(true);
+        Ok(request.header(name, value))
     }
 }
 

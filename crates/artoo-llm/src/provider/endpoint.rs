@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use reqwest::Url;
 use thiserror::Error;
 
+use super::wire::Wire;
+
 /// A base URL that names no endpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EndpointError {
@@ -28,12 +30,14 @@ pub enum EndpointError {
 pub(super) struct Endpoint {
     /// Most likely first; the others are tried when the server knows no such path.
     pub candidates: Vec<Url>,
+    /// Where the names of its models are, in the same order.
+    pub listings: Vec<Url>,
     /// Whether it is this machine.
     pub loopback: bool,
 }
 
 impl Endpoint {
-    pub fn parse(base_url: &str) -> Result<Self, EndpointError> {
+    pub fn parse(base_url: &str, wire: Wire, model: &str) -> Result<Self, EndpointError> {
         let text = base_url.trim();
         if text.is_empty() {
             return Err(EndpointError::Empty);
@@ -56,29 +60,69 @@ impl Endpoint {
             return Err(fault("no host".to_owned()));
         }
         url.set_fragment(None);
+        let candidates = candidates(&url, wire, model);
         Ok(Self {
             loopback: is_loopback(&url),
-            candidates: candidates(&url),
+            listings: candidates.iter().map(|url| listing(url, wire)).collect(),
+            candidates,
         })
     }
 }
 
-fn candidates(url: &Url) -> Vec<Url> {
+fn candidates(url: &Url, wire: Wire, model: &str) -> Vec<Url> {
+    let generate = format!("{}:streamGenerateContent", model.trim_start_matches("models/"));
+    let (version, tail): (&str, &[&str]) = match wire {
+        Wire::OpenAi => ("v1", &["chat", "completions"]),
+        Wire::Anthropic => ("v1", &["messages"]),
+        Wire::Gemini => ("v1beta", &["models", &generate]),
+    };
     let segments: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
-    if segments.ends_with(&["chat", "completions"]) {
-        return vec![with_path(url, &segments, &[])];
+    let mut found = if segments.ends_with(tail) {
+        vec![with_path(url, &segments, &[], &[])]
+    } else if segments.iter().any(|part| is_version(part)) {
+        vec![with_path(url, &segments, &[], tail)]
+    } else {
+        vec![
+            with_path(url, &segments, &[version], tail),
+            with_path(url, &segments, &[], tail),
+        ]
+    };
+    if wire == Wire::Gemini {
+        for url in &mut found {
+            url.query_pairs_mut().append_pair("alt", "sse");
+        }
     }
-    let plain = with_path(url, &segments, &["chat", "completions"]);
-    if segments.iter().any(|part| is_version(part)) {
-        return vec![plain];
-    }
-    vec![with_path(url, &segments, &["v1", "chat", "completions"]), plain]
+    found
 }
 
-fn with_path(url: &Url, segments: &[&str], more: &[&str]) -> Url {
+/// Where the models are listed, from where one is asked.
+fn listing(chat: &Url, wire: Wire) -> Url {
+    let mut url = chat.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop();
+        match wire {
+            Wire::OpenAi => path.pop().push("models"),
+            Wire::Anthropic => path.push("models"),
+            Wire::Gemini => &mut path,
+        };
+    }
+    match wire {
+        Wire::OpenAi => {}
+        // As many as there may be on one page.
+        Wire::Anthropic => url.set_query(Some("limit=1000")),
+        Wire::Gemini => url.set_query(Some("pageSize=1000")),
+    }
+    url
+}
+
+/// Each part is one segment, whatever characters it has.
+fn with_path(url: &Url, segments: &[&str], version: &[&str], tail: &[&str]) -> Url {
     let mut url = url.clone();
-    let path: Vec<&str> = segments.iter().chain(more).copied().collect();
-    url.set_path(&path.join("/"));
+    url.set_path(&segments.join("/"));
+    // Fails only for URLs without a host, which were refused before.
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(version).extend(tail);
+    }
     url
 }
 
@@ -124,7 +168,7 @@ mod tests {
     #[test]
     fn base_urls_in_every_usual_form_work() {
         let check = |given: &str, expected: &[&str]| {
-            let endpoint = Endpoint::parse(given).unwrap();
+            let endpoint = Endpoint::parse(given, Wire::OpenAi, "m").unwrap();
             let urls: Vec<&str> = endpoint.candidates.iter().map(Url::as_str).collect();
             assert_eq!(urls, expected, "{given}");
         };
@@ -171,8 +215,40 @@ mod tests {
     }
 
     #[test]
+    fn other_formats_have_their_own_paths() {
+        let check = |given: &str, wire, model: &str, expected: &str, listing: &str| {
+            let endpoint = Endpoint::parse(given, wire, model).unwrap();
+            assert_eq!(endpoint.candidates[0].as_str(), expected);
+            assert_eq!(endpoint.listings[0].as_str(), listing);
+        };
+        let claude = "https://api.anthropic.com/v1/messages";
+        let listing = "https://api.anthropic.com/v1/models?limit=1000";
+        for given in ["https://api.anthropic.com", "https://api.anthropic.com/v1/", claude] {
+            check(given, Wire::Anthropic, "c", claude, listing);
+        }
+        let gemini = "https://g.example/v1beta/models/g-1:streamGenerateContent?alt=sse";
+        let listing = "https://g.example/v1beta/models?pageSize=1000";
+        for (given, model) in [("https://g.example", "g-1"), ("g.example/v1beta", "models/g-1")] {
+            check(given, Wire::Gemini, model, gemini, listing);
+        }
+        // A name cannot lead elsewhere.
+        let odd = Endpoint::parse("https://g.example/v1beta", Wire::Gemini, "../a/b?c#d").unwrap();
+        assert_eq!(
+            odd.candidates[0].path(),
+            "/v1beta/models/..%2Fa%2Fb%3Fc%23d:streamGenerateContent"
+        );
+        check(
+            "localhost:1",
+            Wire::OpenAi,
+            "m",
+            "http://localhost:1/v1/chat/completions",
+            "http://localhost:1/v1/models",
+        );
+    }
+
+    #[test]
     fn loopback_is_recognised() {
-        let loopback = |url| Endpoint::parse(url).unwrap().loopback;
+        let loopback = |url| Endpoint::parse(url, Wire::OpenAi, "m").unwrap().loopback;
         for url in [
             "http://127.0.0.1:1",
             "http://[::1]:8/v1",
@@ -193,11 +269,11 @@ mod tests {
 
     #[test]
     fn what_is_no_url_is_said_without_its_secrets() {
-        assert_eq!(Endpoint::parse("  "), Err(EndpointError::Empty));
-        let error = Endpoint::parse("ftp://me:hunter2@host/x?key=hunter2")
+        assert_eq!(Endpoint::parse("  ", Wire::OpenAi, "m"), Err(EndpointError::Empty));
+        let error = Endpoint::parse("ftp://me:hunter2@host/x?key=hunter2", Wire::OpenAi, "m")
             .unwrap_err()
             .to_string();
         assert!(error.contains("ftp://host/x") && !error.contains("hunter2"), "{error}");
-        assert!(Endpoint::parse("http://").is_err());
+        assert!(Endpoint::parse("http://", Wire::OpenAi, "m").is_err());
     }
 }

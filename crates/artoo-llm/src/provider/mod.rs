@@ -1,4 +1,4 @@
-//! Models behind any OpenAI-compatible chat endpoint (design §18).
+//! Models of providers: any OpenAI-compatible endpoint, Anthropic, Gemini (design §18).
 //!
 //! Owns one conversation turn from request to fitting answer: the fall-backs of dialect, the retries, the reading and the
 //! one re-ask. Must not know roles, nor where its configuration comes from.
@@ -7,6 +7,7 @@ mod config;
 mod dialect;
 mod endpoint;
 mod exchange;
+mod listing;
 mod sse;
 mod transport;
 mod wire;
@@ -30,7 +31,8 @@ use self::endpoint::Endpoint;
 pub use self::endpoint::EndpointError;
 use self::exchange::{Failure, Target, exchange};
 use self::transport::{Http, Transport};
-use self::wire::Collected;
+pub use self::wire::Wire;
+use self::wire::{Ask, Collected};
 use crate::reader::{self, Shapes};
 use crate::secret::mask;
 
@@ -46,7 +48,7 @@ struct Way {
 }
 
 /// One model of one provider.
-pub struct OpenAi {
+pub struct Provider {
     config: ProviderConfig,
     timeouts: Timeouts,
     endpoint: Endpoint,
@@ -56,20 +58,26 @@ pub struct OpenAi {
     shapes: Shapes,
 }
 
-impl OpenAi {
+impl Provider {
     /// A model as configured; nothing is connected or loaded before the first request.
     ///
     /// # Errors
     /// [`EndpointError`] when the base URL cannot be read.
     pub fn new(config: ProviderConfig) -> Result<Self, EndpointError> {
-        let endpoint = Endpoint::parse(&config.base_url)?;
+        let endpoint = Endpoint::parse(&config.base_url, config.wire, &config.model)?;
         let timeouts = config.timeouts.unwrap_or(if endpoint.loopback {
             Timeouts::LOOPBACK
         } else {
             Timeouts::REMOTE
         });
         let tls = endpoint.candidates.iter().any(|url| url.scheme() == "https");
-        let transport = Arc::new(Http::new(config.api_key.clone(), endpoint.loopback, tls, timeouts));
+        let transport = Arc::new(Http::new(
+            config.api_key.clone(),
+            config.wire,
+            endpoint.loopback,
+            tls,
+            timeouts,
+        ));
         Ok(Self::over(transport, config, timeouts, endpoint))
     }
 
@@ -136,11 +144,21 @@ impl OpenAi {
         let target = Target {
             url,
             model: &self.config.model,
+            wire: self.config.wire,
             timeouts: self.timeouts,
         };
-        let limit = request.max_output_tokens;
-        let body = wire::body(&self.config.model, messages, &request.form, limit, way.dialect);
-        exchange(self.transport.as_ref(), &target, body.to_string().into_bytes()).await
+        let body = self.config.wire.body(&Ask {
+            model: &self.config.model,
+            messages,
+            form: &request.form,
+            limit: request.max_output_tokens,
+            dialect: way.dialect,
+        });
+        let mut collected = exchange(self.transport.as_ref(), &target, body.to_string().into_bytes()).await?;
+        if let AnswerForm::Structured { name, .. } = &request.form {
+            collected.take_as_text(name);
+        }
+        Ok(collected)
     }
 
     /// Another way to put a request that was refused: in a simpler dialect, or to another path. There are few of them, and
@@ -288,7 +306,7 @@ impl Answer {
 }
 
 #[async_trait]
-impl LanguageModel for OpenAi {
+impl LanguageModel for Provider {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         let started = Instant::now();
         let answer = match &request.form {

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::endpoint;
+use super::wire::Wire;
 use crate::secret::Secret;
 
 /// Everything needed to ask one model of one provider.
 #[derive(Clone)]
 pub struct ProviderConfig {
-    /// With or without `/v1`, with or without a slash at the end, or the whole `…/chat/completions`; a host without a
-    /// scheme is `http` on loopback and `https` elsewhere.
+    /// The format it is spoken to in.
+    pub wire: Wire,
+    /// With or without the version (`/v1`), with or without a slash at the end, or the whole `…/chat/completions`; a host
+    /// without a scheme is `http` on loopback and `https` elsewhere.
     pub base_url: String,
     /// May be empty, for servers that need none.
     pub api_key: Secret,
@@ -93,9 +96,10 @@ impl Default for Retries {
 }
 
 impl ProviderConfig {
-    /// A provider with default time-outs and retries.
+    /// An OpenAI-compatible provider with default time-outs and retries.
     pub fn new(base_url: impl Into<String>, api_key: Secret, model: impl Into<String>) -> Self {
         Self {
+            wire: Wire::OpenAi,
             base_url: base_url.into(),
             api_key,
             model: model.into(),
@@ -109,6 +113,7 @@ impl ProviderConfig {
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderConfig")
+            .field("wire", &self.wire)
             .field("base_url", &endpoint::shown(&self.base_url))
             .field("api_key", &self.api_key)
             .field("model", &self.model)

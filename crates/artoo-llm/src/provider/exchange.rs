@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::config::Timeouts;
 use super::sse::{Decoder, TooLong};
 use super::transport::{Body, Broken, Head, Transport};
-use super::wire::{Collected, ProviderError, provider_error};
+use super::wire::{Collected, ProviderError, Wire, provider_error};
 
 /// Longest answer in bytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
@@ -48,6 +48,7 @@ pub(super) enum Failure {
 pub(super) struct Target<'a> {
     pub url: &'a Url,
     pub model: &'a str,
+    pub wire: Wire,
     pub timeouts: Timeouts,
 }
 
@@ -74,6 +75,39 @@ pub(super) async fn exchange(
     }
     let text = error_text(&mut pieces).await;
     Err(from_status(&head, &text, target))
+}
+
+/// Reads a document that is no answer of a model.
+pub(super) async fn fetch(transport: &dyn Transport, target: &Target<'_>) -> Result<Value, Failure> {
+    let first = Instant::now() + target.timeouts.idle;
+    let sent = timeout_at(first, transport.get(target.url)).await;
+    let (head, body) = sent
+        .map_err(|_| stalled("no answer began", target.timeouts.idle))?
+        .map_err(|broken| from_broken(broken, target))?;
+    let mut pieces = Pieces {
+        body,
+        deadline: first,
+        wait: target.timeouts.idle,
+        idle: target.timeouts.idle,
+        total: 0,
+    };
+    if !(200..300).contains(&head.status) {
+        let text = error_text(&mut pieces).await;
+        return Err(from_status(&head, &text, target));
+    }
+    let mut bytes = Vec::new();
+    loop {
+        match pieces.next().await {
+            Ok(Some(piece)) => bytes.extend_from_slice(&piece),
+            Ok(None) => break,
+            Err(Gap::Stalled(after)) => return Err(stalled("the answer stopped in the middle", after)),
+            Err(Gap::Broken(broken)) => return Err(from_broken(broken, target)),
+        }
+        if bytes.len() > MAX_BODY {
+            return Err(unusable(format!("the answer is larger than {} MiB", MAX_BODY >> 20)));
+        }
+    }
+    serde_json::from_slice(&bytes).map_err(|_| not_json(&String::from_utf8_lossy(&bytes), target))
 }
 
 struct Pieces {
@@ -207,7 +241,9 @@ fn absorb_events(collected: &mut Collected, events: Vec<String>, target: &Target
         if let Some(error) = provider_error(&value) {
             return Err(from_error_document(&error, target));
         }
-        collected.absorb(&value);
+        if target.wire.absorb(collected, &value) {
+            return Ok(true);
+        }
     }
     Ok(false)
 }
@@ -216,29 +252,33 @@ fn read_document(mut collected: Collected, bytes: &[u8], target: &Target<'_>) ->
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
     let Ok(value) = serde_json::from_str::<Value>(text) else {
-        let what = if text.starts_with('<') {
-            "a web page"
-        } else {
-            "something that is no JSON"
-        };
-        return Err(Failure::Refused {
-            status: 404,
-            words: String::new(),
-            error: ModelError::Rejected {
-                status: 200,
-                message: format!(
-                    "{} answered with {what}; check the base URL: {}",
-                    host(target.url),
-                    one_line(text, 120)
-                ),
-            },
-        });
+        return Err(not_json(text, target));
     };
     if let Some(error) = provider_error(&value) {
         return Err(from_error_document(&error, target));
     }
-    collected.absorb(&value);
+    target.wire.absorb(&mut collected, &value);
     Ok(collected)
+}
+
+fn not_json(text: &str, target: &Target<'_>) -> Failure {
+    let what = if text.starts_with('<') {
+        "a web page"
+    } else {
+        "something that is no JSON"
+    };
+    Failure::Refused {
+        status: 404,
+        words: String::new(),
+        error: ModelError::Rejected {
+            status: 200,
+            message: format!(
+                "{} answered with {what}; check the base URL: {}",
+                host(target.url),
+                one_line(text, 120)
+            ),
+        },
+    }
 }
 
 async fn error_text(pieces: &mut Pieces) -> String {
@@ -302,7 +342,9 @@ fn from_words(status: u16, words: &str, wait: Option<Duration>, target: &Target<
     }
     let remedy = match status {
         _ if exhausted => "the account has no quota left".to_owned(),
-        401 => "check the API key (OPENAI_API_KEY)".to_owned(),
+        401 => check_the_key(target.wire),
+        // Gemini says so in words only.
+        400 if words.to_lowercase().contains("api key") => check_the_key(target.wire),
         402 => "the account has no credit left".to_owned(),
         403 => format!(
             "the key may not use `{}`, or the host refuses this network",
@@ -324,6 +366,10 @@ fn from_words(status: u16, words: &str, wait: Option<Duration>, target: &Target<
         },
         _ => Failure::Final(error),
     }
+}
+
+fn check_the_key(wire: Wire) -> String {
+    format!("check the API key ({})", wire.key_variable())
 }
 
 fn from_broken(broken: Broken, target: &Target<'_>) -> Failure {

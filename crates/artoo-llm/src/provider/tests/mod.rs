@@ -1,5 +1,9 @@
 //! Tests of the provider: a scripted server on virtual time for waits and stalls, a real one on loopback for the rest.
 
+mod anthropic;
+mod gemini;
+mod listing;
+
 use std::collections::VecDeque;
 
 use artoo_protocol::model::Tier;
@@ -82,8 +86,20 @@ impl Body for Scroll {
 #[async_trait]
 impl Transport for Scripted {
     async fn post(&self, url: &Url, body: Vec<u8>) -> Result<(Head, Box<dyn Body>), Broken> {
-        let body = serde_json::from_slice(&body).unwrap();
-        self.asked.lock().unwrap().push((url.path().to_owned(), body));
+        self.answer(url.path(), serde_json::from_slice(&body).unwrap())
+    }
+
+    async fn get(&self, url: &Url) -> Result<(Head, Box<dyn Body>), Broken> {
+        let whole = url
+            .query()
+            .map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        self.answer(&whole, Value::Null)
+    }
+}
+
+impl Scripted {
+    fn answer(&self, place: &str, body: Value) -> Result<(Head, Box<dyn Body>), Broken> {
+        self.asked.lock().unwrap().push((place.to_owned(), body));
         let script = self.scripts.lock().unwrap().pop_front().expect("one request too many");
         if script.status == 0 {
             return Err(Broken::Reset("connection reset by peer".into()));
@@ -98,7 +114,7 @@ impl Transport for Scripted {
 }
 
 struct Bench {
-    model: OpenAi,
+    model: Provider,
     server: Arc<Scripted>,
     notices: Arc<Mutex<Vec<RetryNotice>>>,
 }
@@ -109,6 +125,10 @@ impl Bench {
     }
 
     fn at(url: &str, scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self::speaking(Wire::OpenAi, url, scripts)
+    }
+
+    fn speaking(wire: Wire, url: &str, scripts: impl IntoIterator<Item = Script>) -> Self {
         let server = Arc::new(Scripted {
             scripts: Mutex::new(scripts.into_iter().collect()),
             asked: Mutex::default(),
@@ -116,9 +136,10 @@ impl Bench {
         let notices: Arc<Mutex<Vec<RetryNotice>>> = Arc::default();
         let heard = Arc::clone(&notices);
         let mut config = ProviderConfig::new(url, Secret::new(KEY), "m-1");
+        config.wire = wire;
         config.on_retry = Some(Arc::new(move |notice| heard.lock().unwrap().push(notice)));
-        let endpoint = Endpoint::parse(url).unwrap();
-        let model = OpenAi::over(
+        let endpoint = Endpoint::parse(url, wire, "m-1").unwrap();
+        let model = Provider::over(
             Arc::clone(&server) as Arc<dyn Transport>,
             config,
             Timeouts::REMOTE,
@@ -647,7 +668,7 @@ async fn a_real_server_is_spoken_to_with_the_key() {
         stream.len()
     )])
     .await;
-    let model = OpenAi::new(ProviderConfig::new(&url, Secret::new(KEY), "m-1")).unwrap();
+    let model = Provider::new(ProviderConfig::new(&url, Secret::new(KEY), "m-1")).unwrap();
     let reply = model.complete(&request(tools())).await.unwrap();
     assert_eq!(reply.content, ModelContent::Text { text: "hello".into() });
     let sent = server.await.unwrap().remove(0);
@@ -669,7 +690,7 @@ async fn a_connection_reset_by_a_real_server_is_tried_again() {
     let mut config = ProviderConfig::new(url, Secret::default(), "m-1");
     config.retries.first_wait = Duration::from_millis(1);
     config.on_retry = Some(Arc::new(move |notice| notices.lock().unwrap().push(notice.reason)));
-    let model = OpenAi::new(config).unwrap();
+    let model = Provider::new(config).unwrap();
     let reply = model.complete(&request(tools())).await.unwrap();
     assert_eq!(reply.content, ModelContent::Text { text: "hello".into() });
     assert_eq!(heard.lock().unwrap().len(), 2);
@@ -680,7 +701,7 @@ async fn a_connection_reset_by_a_real_server_is_tried_again() {
 #[tokio::test]
 async fn an_unreachable_host_is_said_at_once_with_what_to_check() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let model = OpenAi::new(ProviderConfig::new(format!("http://{free}"), Secret::default(), "m-1")).unwrap();
+    let model = Provider::new(ProviderConfig::new(format!("http://{free}"), Secret::default(), "m-1")).unwrap();
     let error = model.complete(&request(tools())).await.unwrap_err();
     assert!(
         matches!(&error, ModelError::Unreachable { message } if message.contains("check the base URL")),
