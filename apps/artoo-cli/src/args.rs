@@ -28,7 +28,7 @@ it knows a small grammar and says so. Exit codes: 0 done, 1 abandoned, 2 usage o
 /// Options that every command takes.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Model for everything: `openai:NAME`, `ollama:NAME` or `builtin:offline`
+    /// Model for everything: `openai:NAME`, `anthropic:NAME`, `gemini:NAME`, `ollama:NAME` or `builtin:offline`
     #[arg(long, global = true, value_name = "PROVIDER:NAME")]
     pub model: Option<String>,
     /// Model for perceiving, planning and merging; the other one executes and validates
@@ -138,6 +138,19 @@ pub enum Command {
     /// MCP servers whose tools the executor may use
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Which models are configured and answer, and what each provider in reach offers
+    Models {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Completions for a shell, on standard output
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The manual page, on standard output
+    Man,
     /// Whether everything that artoo needs works on this machine
     Doctor {
         /// As JSON

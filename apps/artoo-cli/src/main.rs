@@ -128,6 +128,12 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Mcp(command)) => {
             commands::mcp::change(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
+        Some(Command::Models { json }) => asynchronously(commands::models::run(&options, &env, json)),
+        Some(Command::Completions { shell }) => {
+            commands::packaging::completions(shell);
+            Ok(0)
+        }
+        Some(Command::Man) => commands::packaging::man().map(|()| 0),
         Some(Command::Doctor { json }) => asynchronously(commands::doctor::run(&options, &env, json)),
     }
 }

@@ -1,11 +1,13 @@
 //! Which adapters stand behind the model port: providers, the offline model, cassettes (design §18, §20).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use artoo_llm::cassette::{Player, Recorder, Replacement};
 use artoo_llm::offline::Offline;
-use artoo_llm::provider::{Provider, ProviderConfig, RetryNotice};
+use artoo_llm::provider::{Provider, ProviderConfig, RetryNotice, Timeouts};
 use artoo_llm::{Secret, Tiers};
+use artoo_protocol::Millis;
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelError, ModelRequest, Tier};
 use artoo_protocol::ports::LanguageModel;
 
@@ -56,12 +58,8 @@ fn places(settings: &Settings) -> Vec<Replacement> {
 fn one(choice: &ModelChoice, quiet: bool) -> Result<Arc<dyn LanguageModel>, Failure> {
     match choice {
         ModelChoice::Offline => Ok(Arc::new(Offline)),
-        ModelChoice::Endpoint {
-            base_url,
-            api_key,
-            model,
-        } => {
-            let mut config = provider(base_url, api_key.as_deref(), model);
+        ModelChoice::Endpoint { .. } => {
+            let mut config = provider(choice);
             if !quiet {
                 config.on_retry = Some(Arc::new(|notice: RetryNotice| {
                     let RetryNotice {
@@ -76,37 +74,61 @@ fn one(choice: &ModelChoice, quiet: bool) -> Result<Arc<dyn LanguageModel>, Fail
                     ));
                 }));
             }
-            reached_by(config)
+            reached_by(config).map(|provider| provider as Arc<dyn LanguageModel>)
         }
     }
 }
 
-fn provider(base_url: &str, api_key: Option<&str>, model: &str) -> ProviderConfig {
-    ProviderConfig::new(base_url, Secret::new(api_key.unwrap_or_default()), model)
+/// How a provider is asked; for the built-in model, which needs none, nothing that could be reached.
+fn provider(choice: &ModelChoice) -> ProviderConfig {
+    match choice {
+        ModelChoice::Offline => ProviderConfig::new("", Secret::default(), ""),
+        ModelChoice::Endpoint {
+            wire,
+            base_url,
+            api_key,
+            model,
+        } => ProviderConfig {
+            wire: *wire,
+            ..ProviderConfig::new(base_url, Secret::new(api_key.as_deref().unwrap_or_default()), model)
+        },
+    }
 }
 
-fn reached_by(config: ProviderConfig) -> Result<Arc<dyn LanguageModel>, Failure> {
+fn reached_by(config: ProviderConfig) -> Result<Arc<Provider>, Failure> {
     let provider =
         Provider::new(config).map_err(|e| Failure::usage(format!("the model endpoint cannot be used: {e}")))?;
     Ok(Arc::new(provider))
 }
 
-/// Asks a model for the smallest answer there is.
+/// The names of the models that a provider offers.
+///
+/// # Errors
+/// What the provider said, or that nobody answered within a few seconds.
+pub async fn offered(choice: &ModelChoice) -> Result<Vec<String>, String> {
+    let mut config = provider(choice);
+    // A person waits for this list, and a server that is not there is the usual case.
+    config.timeouts = Some(Timeouts {
+        connect: Duration::from_secs(3),
+        idle: Duration::from_secs(10),
+        ..Timeouts::REMOTE
+    });
+    let provider = reached_by(config).map_err(|e| e.message)?;
+    provider.offers().await.map_err(|e| e.to_string())
+}
+
+/// Asks a model for the smallest answer there is; how long it took, where that was told.
 ///
 /// # Errors
 /// What the provider said.
-pub async fn probe(choice: &ModelChoice) -> Result<(), String> {
+pub async fn probe(choice: &ModelChoice) -> Result<Option<Millis>, String> {
     let model = match choice {
         ModelChoice::Offline => one(choice, true),
-        ModelChoice::Endpoint {
-            base_url,
-            api_key,
-            model,
-        } => {
-            let mut config = provider(base_url, api_key.as_deref(), model);
+        ModelChoice::Endpoint { .. } => {
+            let mut config = provider(choice);
             // Who asks what is wrong wants to know it now.
             config.retries.attempts = 1;
-            reached_by(config)
+            reached_by(config).map(|provider| provider as Arc<dyn LanguageModel>)
         }
     };
     let model = model.map_err(|e| e.message)?;
@@ -120,7 +142,8 @@ pub async fn probe(choice: &ModelChoice) -> Result<(), String> {
     };
     match model.complete(&request).await {
         // That it answered at all is what was asked; a thinking model may need more than the limit to say a word.
-        Ok(_) | Err(ModelError::Unusable { .. }) => Ok(()),
+        Ok(reply) => Ok(Some(reply.elapsed_ms)),
+        Err(ModelError::Unusable { .. }) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

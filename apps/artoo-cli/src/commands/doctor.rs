@@ -131,7 +131,7 @@ async fn answers(choice: &ModelChoice) -> Result<String, String> {
         ),
         ModelChoice::Endpoint { .. } => models::probe(choice)
             .await
-            .map(|()| choice.to_string())
+            .map(|_| choice.to_string())
             .map_err(|e| format!("{choice}: {e}")),
     }
 }

@@ -6,6 +6,8 @@ pub mod ggs;
 pub mod lab;
 pub mod mcp;
 pub mod memory;
+pub mod models;
+pub mod packaging;
 pub mod replay;
 pub mod tasks;
 pub mod tools;

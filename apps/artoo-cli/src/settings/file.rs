@@ -33,6 +33,8 @@ pub struct File {
     pub prices: BTreeMap<String, Price>,
     pub mcp: BTreeMap<String, McpServer>,
     pub openai: Endpoint,
+    pub anthropic: Endpoint,
+    pub gemini: Endpoint,
     pub brain: Endpoint,
     pub tool: Endpoint,
 }

@@ -6,6 +6,7 @@
 mod file;
 mod mcp;
 mod model;
+mod providers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use artoo_protocol::Millis;
 pub use self::mcp::McpServer;
 pub use self::model::{ModelChoice, Price};
 use self::model::{Sources, Tier};
+pub use self::providers::{Offer, offers};
 use crate::args::Options;
 use crate::failure::Failure;
 
@@ -174,7 +176,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         && !sources.names_a_model()
     {
         notices.push(
-            "no model is configured: the built-in offline model answers, which knows a small grammar (set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for a real one)"
+            "no model is configured: the built-in offline model answers, which knows a small grammar (`artoo models` tells which real ones are in reach)"
                 .to_owned(),
         );
     }
@@ -204,6 +206,13 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         replay: options.replay.clone(),
         notices,
     })
+}
+
+impl Settings {
+    /// The models in use, with what for.
+    pub fn named_models(&self) -> Vec<(&'static str, &ModelChoice)> {
+        vec![("brain", &self.brain), ("tool", &self.tool)]
+    }
 }
 
 /// A project file is somebody else's text: what only the person may allow is no setting of it.
@@ -334,6 +343,78 @@ mod tests {
     }
 
     #[test]
+    fn other_providers_are_named_by_a_prefix_and_have_their_own_keys() {
+        let with = |model: &str, pairs: &[(&str, &str)]| {
+            let options = Options {
+                model: Some(model.into()),
+                ..Options::default()
+            };
+            chosen(pairs, &options)
+        };
+        let settings = with(
+            "anthropic:c",
+            &[("ANTHROPIC_API_KEY", "k"), ("OPENAI_BASE_URL", "http://a")],
+        )
+        .unwrap();
+        assert_eq!(
+            settings.brain.to_string(),
+            "c at https://api.anthropic.com/v1 (with a key)"
+        );
+        let pairs = [("GEMINI_API_KEY", "k"), ("GEMINI_BASE_URL", "http://g")];
+        assert_eq!(
+            with("gemini:m", &pairs).unwrap().tool.to_string(),
+            "m at http://g (with a key)"
+        );
+        let failure = with("anthropic:c", &[("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "m")]).unwrap_err();
+        assert!(failure.hint.unwrap().contains("ANTHROPIC_API_KEY"));
+        // A tier's variable may name another provider; a key for it that nothing uses is no fault.
+        let mixed = [
+            ("OPENAI_BASE_URL", "http://a"),
+            ("OPENAI_MODEL", "llama3:8b"),
+            ("BRAIN_MODEL", "anthropic:c"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("GEMINI_API_KEY", "k"),
+        ];
+        let settings = chosen(&mixed, &Options::default()).unwrap();
+        assert_eq!(
+            settings.brain.to_string(),
+            "c at https://api.anthropic.com/v1 (with a key)"
+        );
+        assert_eq!(settings.tool.to_string(), "llama3:8b at http://a (without a key)");
+        assert_eq!(
+            chosen(&mixed[3..], &Options::default()).unwrap().brain,
+            ModelChoice::Offline
+        );
+    }
+
+    #[test]
+    fn a_key_goes_to_its_own_provider_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            cwd: Some(folder.path().into()),
+            ..Options::default()
+        };
+        std::fs::write(
+            folder.path().join(".artoo.toml"),
+            "model = \"anthropic:c\"\n[anthropic]\nbase_url = \"http://evil\"\n",
+        )
+        .unwrap();
+        let settings = load(
+            &options,
+            &env(&[("ANTHROPIC_API_KEY", "secret"), ("OPENAI_API_KEY", "other")]),
+        )
+        .unwrap();
+        assert_eq!(settings.brain.to_string(), "c at http://evil (without a key)");
+        let offers = offers(&options, &env(&[("ANTHROPIC_API_KEY", "secret")])).unwrap();
+        let shown: Vec<_> = offers
+            .iter()
+            .map(|o| o.choice.as_ref().map(ToString::to_string))
+            .collect();
+        assert_eq!(shown[..2], [None, Some(" at http://evil (without a key)".to_owned())]);
+        assert_eq!(offers[3].name, "ollama");
+    }
+
+    #[test]
     fn tiers_take_their_own_values_first() {
         let settings = chosen(
             &[
@@ -401,6 +482,7 @@ mod tests {
     #[test]
     fn keys_are_never_printed() {
         let choice = ModelChoice::Endpoint {
+            wire: artoo_llm::provider::Wire::OpenAi,
             base_url: "u".into(),
             api_key: Some("sk-secret".into()),
             model: "m".into(),
@@ -430,6 +512,19 @@ mod tests {
             ..Usage::default()
         };
         assert!((prices["big"].of(&usage) - 2.0).abs() < 1e-9);
+        let mostly_cached = Usage {
+            cached_tokens: 400_000,
+            ..usage
+        };
+        let discount = Price {
+            cached: Some(0.5),
+            ..prices["big"]
+        };
+        assert!(
+            (prices["big"].of(&mostly_cached) - 2.0).abs() < 1e-9,
+            "the full price where no other is known"
+        );
+        assert!((discount.of(&mostly_cached) - 1.4).abs() < 1e-9);
         assert!(load(&options, &env(&[])).is_ok(), "the offline model costs nothing");
     }
 

@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use artoo_llm::provider::Wire;
 use artoo_protocol::model::Usage;
 use serde::Deserialize;
 
 use super::file::{Endpoint, File};
+use super::providers::{self, name_of};
 use super::{Environment, env_value};
 use crate::args::Options;
 use crate::failure::Failure;
@@ -18,8 +20,10 @@ use crate::failure::Failure;
 pub enum ModelChoice {
     /// `builtin:offline`.
     Offline,
-    /// An OpenAI-compatible endpoint.
+    /// A provider.
     Endpoint {
+        /// The format it speaks.
+        wire: Wire,
         /// As given; with or without `/v1`.
         base_url: String,
         /// None for local servers.
@@ -27,6 +31,16 @@ pub enum ModelChoice {
         /// The model's name.
         model: String,
     },
+}
+
+impl ModelChoice {
+    /// Where it is reached, as given; nothing for the built-in one.
+    pub fn address(&self) -> &str {
+        match self {
+            Self::Offline => "",
+            Self::Endpoint { base_url, .. } => base_url,
+        }
+    }
 }
 
 impl std::fmt::Debug for ModelChoice {
@@ -43,6 +57,7 @@ impl std::fmt::Display for ModelChoice {
                 base_url,
                 model,
                 api_key,
+                ..
             } => {
                 write!(
                     f,
@@ -66,25 +81,30 @@ pub struct Price {
     pub input: f64,
     /// Of tokens that it writes.
     pub output: f64,
+    /// Of tokens that it reads from the provider's cache; like `input` when nothing is said.
+    pub cached: Option<f64>,
 }
 
 impl Price {
     /// What a call cost.
     pub fn of(self, usage: &Usage) -> f64 {
-        (self.input * usage.input_tokens as f64 + self.output * usage.output_tokens as f64) / 1e6
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let fresh = usage.input_tokens - cached;
+        let read = self.input * fresh as f64 + self.cached.unwrap_or(self.input) * cached as f64;
+        (read + self.output * usage.output_tokens as f64) / 1e6
     }
 }
 
 /// Where a value came from; later ones weigh more, and trust follows weight but for the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     User,
     Project,
     Environment,
     Flag,
 }
 
-type Sourced = Option<(String, Origin)>;
+pub(super) type Sourced = Option<(String, Origin)>;
 
 /// Who is to be answered.
 #[derive(Clone, Copy)]
@@ -125,7 +145,7 @@ impl Sources<'_> {
     }
 
     /// A field of the endpoint: tier-specific places first, within each the environment before project before user.
-    fn field(&self, tier: Tier, variable: &str, pick: fn(&Endpoint) -> &Option<String>) -> Sourced {
+    fn field(&self, tier: Tier, wire: Wire, variable: &str, pick: fn(&Endpoint) -> &Option<String>) -> Sourced {
         let prefix = match tier {
             Tier::Brain => "BRAIN",
             Tier::Tool => "TOOL",
@@ -139,9 +159,7 @@ impl Sources<'_> {
             .or_else(|| variable_of(format!("{prefix}_OPENAI_{variable}")))
             .or_else(|| own(self.project).map(|v| (v, Origin::Project)))
             .or_else(|| own(self.user).map(|v| (v, Origin::User)))
-            .or_else(|| variable_of(format!("OPENAI_{variable}")))
-            .or_else(|| pick(&self.project.openai).clone().map(|v| (v, Origin::Project)))
-            .or_else(|| pick(&self.user.openai).clone().map(|v| (v, Origin::User)))
+            .or_else(|| self.of_provider(wire, variable, pick))
     }
 
     /// The model of a tier.
@@ -149,67 +167,92 @@ impl Sources<'_> {
     /// # Errors
     /// [`Failure`] (exit 2) when the model is unknown or half configured.
     pub fn choose(&self, tier: Tier, notices: &mut Vec<String>) -> Result<ModelChoice, Failure> {
-        let base_url = self.field(tier, "BASE_URL", |e| &e.base_url);
-        let api_key = self.field(tier, "API_KEY", |e| &e.api_key);
-        let mut model = self.field(tier, "MODEL", |e| &e.model);
-        if let Some((text, origin)) = self.named(tier) {
-            // A flag weighs more than anything; a file's `model` weighs less than the environment's.
-            let applies =
-                origin == Origin::Flag || model.as_ref().is_none_or(|(_, other)| *other != Origin::Environment);
-            if applies {
-                match text.split_once(':') {
-                    Some(("builtin", "offline")) => return Ok(ModelChoice::Offline),
-                    Some(("ollama", name)) if !name.is_empty() => return Ok(self.ollama(name)),
-                    Some(("openai", name)) if !name.is_empty() => model = Some((name.to_owned(), origin)),
-                    _ => {
-                        return Err(Failure::usage(format!("`{text}` names no model that artoo knows"))
-                            .hint("use openai:NAME (any OpenAI-compatible endpoint, see OPENAI_BASE_URL), ollama:NAME or builtin:offline"));
-                    }
+        let named = self.named(tier);
+        let mut model = self.field(tier, Wire::OpenAi, "MODEL", |e| &e.model);
+        let mut wire = Wire::OpenAi;
+        // A flag weighs more than anything; a file's `model` weighs less than the environment's.
+        let weighs = |origin| origin == Origin::Flag || model.as_ref().is_none_or(|(_, o)| *o != Origin::Environment);
+        if let Some((text, origin)) = named.filter(|(_, origin)| weighs(*origin)) {
+            match parse(&text) {
+                Some(Named::Offline) => return Ok(ModelChoice::Offline),
+                Some(Named::Ollama(name)) => return Ok(providers::ollama(self.env, name)),
+                Some(Named::At(found, name)) => {
+                    wire = found;
+                    model = Some((name.to_owned(), origin));
+                }
+                None => {
+                    return Err(Failure::usage(format!("`{text}` names no model that artoo knows")).hint(
+                        "use openai:NAME (any OpenAI-compatible endpoint, see OPENAI_BASE_URL), anthropic:NAME, gemini:NAME, ollama:NAME or builtin:offline",
+                    ));
                 }
             }
+        } else if let Some((text, origin)) = &model
+            && let Some(Named::At(found @ (Wire::Anthropic | Wire::Gemini), name)) = parse(text)
+        {
+            // Names of compatible servers have colons too, so only these two words mean another provider here.
+            wire = found;
+            model = Some((name.to_owned(), *origin));
         }
-        let api_key = Self::guarded_key(api_key, base_url.as_ref(), notices);
-        match (model, base_url, api_key) {
-            (None, None, None) => Ok(ModelChoice::Offline),
-            (None, _, _) => Err(Failure::usage("a model endpoint or key is set, but no model is named")
-                .hint("set OPENAI_MODEL (or --model openai:NAME), or --model builtin:offline to do without")),
-            (Some(_), None, None) => Err(
-                Failure::usage("a model is named, but neither its endpoint nor a key is set")
-                    .hint("set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY (api.openai.com)"),
+        let base_url = self.field(tier, wire, "BASE_URL", |e| &e.base_url);
+        let api_key = self.field(tier, wire, "API_KEY", |e| &e.api_key);
+        let known_place = base_url.is_some() || api_key.is_some();
+        let api_key = guarded_key(api_key, base_url.as_ref(), notices);
+        let (name, variable) = (name_of(wire), wire.key_variable());
+        match (model, known_place) {
+            (None, false) => Ok(ModelChoice::Offline),
+            (None, true) => Err(Failure::usage("a model endpoint or key is set, but no model is named")
+                .hint("set OPENAI_MODEL (or --model openai:NAME; `artoo models` lists them), or --model builtin:offline to do without")),
+            (Some(_), false) => Err(
+                Failure::usage("a model is named, but neither its endpoint nor a key is set").hint(match wire {
+                    Wire::OpenAi => "set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY (api.openai.com)".to_owned(),
+                    Wire::Anthropic | Wire::Gemini => format!("set {variable}, or api_key under [{name}] in config.toml"),
+                }),
             ),
-            (Some((model, _)), base_url, api_key) => Ok(ModelChoice::Endpoint {
-                base_url: base_url.map_or_else(|| "https://api.openai.com/v1".to_owned(), |(url, _)| url),
+            (Some((model, _)), true) => Ok(ModelChoice::Endpoint {
+                wire,
+                base_url: base_url.map_or_else(|| wire.default_url().to_owned(), |(url, _)| url),
                 api_key,
                 model,
             }),
         }
     }
+}
 
-    /// A project file must not be able to have the user's key sent to an address of its choice.
-    fn guarded_key(api_key: Sourced, base_url: Option<&(String, Origin)>, notices: &mut Vec<String>) -> Option<String> {
-        let (key, key_origin) = api_key?;
-        if base_url.is_some_and(|(_, origin)| *origin == Origin::Project) && key_origin != Origin::Project {
-            notices.push(
-                "the project's .artoo.toml names the model endpoint, so your own key is not sent there".to_owned(),
-            );
-            return None;
-        }
-        Some(key)
-    }
+/// What `PROVIDER:NAME` means.
+enum Named<'a> {
+    Offline,
+    Ollama(&'a str),
+    At(Wire, &'a str),
+}
 
-    fn ollama(&self, name: &str) -> ModelChoice {
-        let host = env_value(self.env, "OLLAMA_HOST").unwrap_or_else(|| "127.0.0.1:11434".to_owned());
-        let base_url = if host.contains("://") {
-            host
-        } else {
-            format!("http://{host}")
-        };
-        ModelChoice::Endpoint {
-            base_url,
-            api_key: None,
-            model: name.to_owned(),
-        }
+fn parse(text: &str) -> Option<Named<'_>> {
+    let (provider, name) = text.split_once(':')?;
+    if name.is_empty() {
+        return None;
     }
+    match (provider, name) {
+        ("builtin", "offline") => Some(Named::Offline),
+        ("ollama", name) => Some(Named::Ollama(name)),
+        ("openai", name) => Some(Named::At(Wire::OpenAi, name)),
+        ("anthropic", name) => Some(Named::At(Wire::Anthropic, name)),
+        ("gemini", name) => Some(Named::At(Wire::Gemini, name)),
+        _ => None,
+    }
+}
+
+/// A project file must not be able to have the user's key sent to an address of its choice.
+pub(super) fn guarded_key(
+    api_key: Sourced,
+    base_url: Option<&(String, Origin)>,
+    notices: &mut Vec<String>,
+) -> Option<String> {
+    let (key, key_origin) = api_key?;
+    if base_url.is_some_and(|(_, origin)| *origin == Origin::Project) && key_origin != Origin::Project {
+        notices
+            .push("the project's .artoo.toml names the model endpoint, so your own key is not sent there".to_owned());
+        return None;
+    }
+    Some(key)
 }
 
 /// A limit on money that nothing counts against would be a false promise.
@@ -221,7 +264,11 @@ pub fn check_prices(prices: &BTreeMap<String, Price>, models: &[&ModelChoice]) -
         let ModelChoice::Endpoint { model, .. } = choice else {
             continue;
         };
-        let usable = |price: &Price| [price.input, price.output].iter().all(|p| p.is_finite() && *p >= 0.0);
+        let usable = |price: &Price| {
+            [price.input, price.output, price.cached.unwrap_or(0.0)]
+                .iter()
+                .all(|p| p.is_finite() && *p >= 0.0)
+        };
         if !prices.get(model).is_some_and(usable) {
             return Err(Failure::usage(format!(
                 "a limit on cost is set, but no price is known for the model `{model}`"
