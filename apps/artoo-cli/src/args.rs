@@ -12,7 +12,7 @@ pub use crate::args_groups::{
 
 /// Carries out a task in plain language on this machine, and shows what it did.
 #[derive(Debug, Parser)]
-#[command(name = "artoo", version, about, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "artoo", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]

@@ -73,10 +73,11 @@ async fn ask_all(tiers: &[(&'static str, &ModelChoice)]) -> Vec<Used> {
         let model = choice.to_string();
         // One model in two places is asked once.
         let known = used.iter().find(|other| other.model == model);
-        let answer = if let Some(other) = known {
-            other.answer.clone()
-        } else {
-            models::probe(choice).await
+        let answer = match known {
+            Some(other) => other.answer.clone(),
+            // It answers what its grammar knows, and no question is needed to find that out.
+            None if **choice == ModelChoice::Offline => Ok(None),
+            None => models::probe(choice).await,
         };
         used.push(Used { tier, model, answer });
     }
