@@ -77,6 +77,15 @@ impl MemoryActor {
                 }
                 Vec::new()
             }
+            (Role::Runtime, Message::TaskResumed(resumed)) => {
+                // The time that a task lay still was not the store's.
+                for ((task_id, _), until) in &mut self.asked {
+                    if task_id.suffix() == resumed.task_id.suffix() {
+                        *until = until.plus(resumed.away_ms);
+                    }
+                }
+                Vec::new()
+            }
             (Role::R7, Message::FinalResult(ending)) => {
                 // A task may end before R7 has heard its final name; the digits of the run are the same.
                 let of_run = |task_id: &TaskId| task_id.suffix() == ending.task_id.suffix();
@@ -326,6 +335,14 @@ mod tests {
         assert_eq!(actor.step(at().plus(PATIENCE), recalled(1, 1)), [], "a late answer");
         assert_eq!(actor.step(at().plus(PATIENCE), recalled(2, 2)).len(), 1);
         let _ = actor.step(at(), heard(Role::R2, question(3)));
+        let resumed = artoo_protocol::message::TaskResumed {
+            task_id: task(),
+            away_ms: Millis(3_600_000),
+        };
+        assert_eq!(actor.step(at(), heard(Role::Runtime, resumed)), []);
+        let back = at().plus(Millis(3_600_000));
+        assert_eq!(actor.step(back, Event::Wake), [], "the time away was not the store's");
+        assert_eq!(actor.deadline(), Some(back.plus(PATIENCE)));
         assert_eq!(actor.step(at(), heard(Role::R7, ending())), []);
         assert_eq!(
             (actor.open_tasks(), actor.deadline()),

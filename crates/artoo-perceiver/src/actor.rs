@@ -2,8 +2,6 @@
 //!
 //! Owns the rounds of questions and the moment of commitment. What the model may claim is bounded by `guard`.
 
-use std::collections::BTreeMap;
-
 use artoo_protocol::actor::{Actor, Answer, Command, Event};
 use artoo_protocol::ids::{CallId, Slug, TaskId};
 use artoo_protocol::message::{
@@ -13,6 +11,7 @@ use artoo_protocol::message::{
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest};
 use artoo_protocol::prompt::PromptError;
 use artoo_protocol::role::Role;
+use artoo_protocol::tasks::Tasks;
 use artoo_protocol::text::{first_n, one_line};
 use artoo_protocol::units::{LocalZone, Timestamp};
 use serde_json::Value;
@@ -88,8 +87,7 @@ struct Task {
 pub struct Perceiver {
     zone: LocalZone,
     system: String,
-    /// By the eight digits that the provisional and the final id share.
-    tasks: BTreeMap<String, Task>,
+    tasks: Tasks<Task>,
 }
 
 impl Perceiver {
@@ -101,32 +99,32 @@ impl Perceiver {
         Ok(Self {
             zone: config.zone.clone(),
             system: config.prompts.system_text()?,
-            tasks: BTreeMap::new(),
+            tasks: Tasks::default(),
         })
     }
 
     fn opened(&mut self, now: Timestamp, input: UserInput) -> Vec<Effect> {
-        let key = input.task_id.suffix().to_owned();
-        if self.tasks.contains_key(&key) {
-            return Vec::new();
-        }
-        let mut task = Task {
-            input,
-            rounds: Vec::new(),
-            calls: CallId(0),
-            state: State::Done,
-        };
-        let effect = if task.input.text.trim().is_empty() {
-            task.fail(Cause::PlanningFailed, "The request is empty.".to_owned())
-        } else {
-            task.read(&self.system, &self.zone, now)
-        };
-        self.tasks.insert(key, task);
-        vec![effect]
+        let (system, zone) = (&self.system, &self.zone);
+        let task_id = input.task_id.clone();
+        let begun = self.tasks.begin(&task_id, || {
+            let mut task = Task {
+                input,
+                rounds: Vec::new(),
+                calls: CallId(0),
+                state: State::Done,
+            };
+            let effect = if task.input.text.trim().is_empty() {
+                task.fail(Cause::PlanningFailed, "The request is empty.".to_owned())
+            } else {
+                task.read(system, zone, now)
+            };
+            (task, effect)
+        });
+        begun.into_iter().collect()
     }
 
     fn answered(&mut self, now: Timestamp, answer: ClarificationAnswer) -> Vec<Effect> {
-        let Some(task) = self.tasks.get_mut(answer.task_id.suffix()) else {
+        let Some(task) = self.tasks.get_mut(&answer.task_id) else {
             return Vec::new();
         };
         let Some(round) = task.rounds.last_mut() else {
@@ -146,7 +144,7 @@ impl Perceiver {
         call: CallId,
         answer: Result<ModelReply, ModelError>,
     ) -> Vec<Effect> {
-        let Some(task) = self.tasks.get_mut(task_id.suffix()) else {
+        let Some(task) = self.tasks.get_mut(task_id) else {
             return Vec::new();
         };
         if !matches!(task.state, State::Reading { call: expected } if expected == call) {
@@ -159,14 +157,7 @@ impl Perceiver {
                 Cause::PlanningFailed,
                 "The model answered with something other than a task.".to_owned(),
             ),
-            Err(error) => {
-                let cause = if error.is_no_model() {
-                    Cause::NoModel
-                } else {
-                    Cause::PlanningFailed
-                };
-                task.fail(cause, error.to_string())
-            }
+            Err(error) => task.fail(error.cause(), error.to_string()),
         };
         vec![effect]
     }
@@ -182,10 +173,11 @@ impl Actor for Perceiver {
             Event::Message { envelope } => match envelope.payload {
                 Message::UserInput(input) => self.opened(now, input),
                 Message::ClarificationAnswer(answer) => self.answered(now, answer),
-                Message::FinalResult(end) => self.ended(&end.task_id),
-                Message::TaskAborted(end) => self.ended(&end.task_id),
                 // The rest is not R1's, whatever it will ever be.
-                _ => Vec::new(),
+                other => {
+                    other.ends().into_iter().for_each(|task| self.tasks.close(task));
+                    Vec::new()
+                }
             },
             Event::Answer {
                 task_id,
@@ -203,13 +195,6 @@ impl Actor for Perceiver {
 
     fn open_tasks(&self) -> usize {
         self.tasks.len()
-    }
-}
-
-impl Perceiver {
-    fn ended(&mut self, task_id: &TaskId) -> Vec<Effect> {
-        self.tasks.remove(task_id.suffix());
-        Vec::new()
     }
 }
 
@@ -257,7 +242,7 @@ impl Task {
             slug,
             intent,
             constraints: Constraints {
-                scope: text(value, "scope").and_then(|scope| stated_scope(raw, scope)),
+                scope: text(value, "scope").and_then(|scope| self.stated(scope)),
                 deadline: text(value, "deadline")
                     .and_then(|when| Timestamp::parse(when).ok())
                     .filter(|when| *when > now),
@@ -265,6 +250,13 @@ impl Task {
             raw_input: raw.clone(),
             scope: self.input.scope.clone(),
         })
+    }
+
+    /// A scope that stands in what the person said: in the request, or in an answer to a question.
+    fn stated(&self, scope: &str) -> Option<String> {
+        let answers = self.rounds.iter().filter_map(|round| round.answer.as_deref());
+        let mut said = std::iter::once(self.input.text.as_str()).chain(answers);
+        said.find_map(|words| stated_scope(words, scope))
     }
 
     fn ask(&mut self, questions: Vec<String>) -> Effect {

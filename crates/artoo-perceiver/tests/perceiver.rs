@@ -130,6 +130,36 @@ fn a_model_cannot_invent_permission() {
 }
 
 #[test]
+fn a_place_named_in_an_answer_is_the_persons_own_word() {
+    for (answered, scope, kept) in [
+        (
+            "notes/todo.txt, the done ones out",
+            "notes/todo.txt",
+            Some("notes/todo.txt"),
+        ),
+        ("the list in my notes", "notes/todo.txt", None),
+        ("", "clean", Some("clean")),
+    ] {
+        let mut r1 = perceiver();
+        let _ = r1.step(now(), said(input("clean this up")));
+        let asks = json!({"intent": "Clean up", "clarify": ["Which file?"]});
+        let _ = r1.step(now(), answer(0, structured(asks)));
+        let _ = r1.step(
+            now(),
+            said(ClarificationAnswer {
+                task_id: TaskId::new("input_0a1b2c3d"),
+                round: 1,
+                text: answered.into(),
+            }),
+        );
+        let committed = json!({"intent": "Clean notes/todo.txt up", "scope": scope});
+        let spec = spec(one(r1.step(now(), answer(1, structured(committed)))));
+        assert_eq!(spec.constraints.scope.as_deref(), kept, "{answered}");
+        assert_eq!(spec.raw_input, "clean this up");
+    }
+}
+
+#[test]
 fn the_committed_task_is_never_empty() {
     for value in [
         json!({}),

@@ -3,8 +3,6 @@
 //! Owns the life of a plan. Which plans are acceptable is `validate`'s, what runs when is `dispatch`'s, what memory means
 //! is `calibration`'s. A plan that arrives after the end of its task finds no state and is not run.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use artoo_protocol::actor::{Actor, Answer, Command, Event};
 use artoo_protocol::ids::{CallId, TaskId};
 use artoo_protocol::message::{
@@ -14,15 +12,13 @@ use artoo_protocol::message::{
 use artoo_protocol::model::{ModelError, ModelReply, ModelRequest};
 use artoo_protocol::prompt::PromptError;
 use artoo_protocol::role::Role;
+use artoo_protocol::tasks::Tasks;
 use artoo_protocol::units::Timestamp;
 
 use crate::Config;
 use crate::desk::Desk;
 use crate::dispatch::LongOutput;
 use crate::task::Task;
-
-/// Ended tasks that are remembered, so that a task whose abort overtook it is not begun.
-const ENDED: usize = 256;
 
 /// What R2 may want done.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,9 +74,8 @@ impl From<Effect> for Command {
 #[derive(Debug)]
 pub struct Planner {
     desk: Desk,
-    /// By the eight digits that the provisional and the final id share: an abort may carry either.
-    tasks: BTreeMap<String, Task>,
-    ended: VecDeque<String>,
+    /// One whose abort overtook it is not begun.
+    tasks: Tasks<Task>,
 }
 
 impl Planner {
@@ -91,31 +86,15 @@ impl Planner {
     pub fn new(config: Config) -> Result<Self, PromptError> {
         Ok(Self {
             desk: Desk::new(config)?,
-            tasks: BTreeMap::new(),
-            ended: VecDeque::new(),
+            tasks: Tasks::default(),
         })
     }
 
     fn opened(&mut self, now: Timestamp, spec: TaskSpec) -> Vec<Effect> {
-        let key = spec.task_id.suffix().to_owned();
-        if self.ended.contains(&key) || self.tasks.contains_key(&key) {
-            return Vec::new();
-        }
-        let (task, effect) = Task::open(&self.desk, now, spec);
-        self.tasks.insert(key, task);
-        vec![effect]
-    }
-
-    fn ended(&mut self, task_id: &TaskId) -> Vec<Effect> {
-        let key = task_id.suffix().to_owned();
-        self.tasks.remove(&key);
-        if !self.ended.contains(&key) {
-            self.ended.push_back(key);
-        }
-        if self.ended.len() > ENDED {
-            self.ended.pop_front();
-        }
-        Vec::new()
+        let desk = &self.desk;
+        let task_id = spec.task_id.clone();
+        let begun = self.tasks.begin(&task_id, || Task::open(desk, now, spec));
+        begun.into_iter().collect()
     }
 
     fn recalled(&mut self, now: Timestamp, reply: &MemoryReply) -> Vec<Effect> {
@@ -147,12 +126,12 @@ impl Planner {
 
     fn woken(&mut self, now: Timestamp) -> Vec<Effect> {
         let desk = &self.desk;
-        self.tasks.values_mut().flat_map(|task| task.woken(desk, now)).collect()
+        self.tasks.states_mut().flat_map(|task| task.woken(desk, now)).collect()
     }
 
     fn with(&mut self, task_id: &TaskId, act: impl FnOnce(&mut Task, &Desk) -> Vec<Effect>) -> Vec<Effect> {
         self.tasks
-            .get_mut(task_id.suffix())
+            .get_mut(task_id)
             .map_or_else(Vec::new, |task| act(task, &self.desk))
     }
 }
@@ -170,10 +149,15 @@ impl Actor for Planner {
                 Message::SubTaskOutcome(outcome) => self.settled(&outcome),
                 Message::PlanDirective(directive) => self.directed(now, directive),
                 Message::PartialResultRequest(request) => self.asked(&request),
-                Message::TaskAborted(end) => self.ended(&end.task_id),
-                Message::FinalResult(end) => self.ended(&end.task_id),
+                Message::TaskResumed(resumed) => self.with(&resumed.task_id, |task, _| {
+                    task.away(resumed.away_ms);
+                    Vec::new()
+                }),
                 // The rest is not R2's, whatever it will ever be.
-                _ => Vec::new(),
+                other => {
+                    other.ends().into_iter().for_each(|task| self.tasks.close(task));
+                    Vec::new()
+                }
             },
             Event::Answer {
                 task_id,
@@ -186,7 +170,7 @@ impl Actor for Planner {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.tasks.values().filter_map(Task::deadline).min()
+        self.tasks.states().filter_map(Task::deadline).min()
     }
 
     fn open_tasks(&self) -> usize {

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use artoo_protocol::message::{Check, CountOf};
+use artoo_protocol::message::{Check, CountOf, CountOp};
 use artoo_protocol::text::one_line;
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 
 /// Bytes of a pattern and of its compiled form, and its depth: what the check runner accepts too.
 const PATTERN_BYTES: usize = 2_000;
@@ -47,9 +47,9 @@ impl std::fmt::Debug for CheckFault {
 fn fault(check: &Check) -> Option<String> {
     match check {
         Check::ExitCode { command, equals: _ } => command.as_deref().and_then(bad_pattern),
-        Check::FileExists { path } | Check::FileAbsent { path } => no_path(path),
-        Check::FileContains { path, pattern } => no_path(path).or_else(|| bad_pattern(pattern)),
-        Check::OutputMatches { pattern } => bad_pattern(pattern),
+        Check::FileExists { path } | Check::FileAbsent { path } => no_path(path).or_else(|| always_there(path)),
+        Check::FileContains { path, pattern } => no_path(path).or_else(|| telling_pattern(pattern)),
+        Check::OutputMatches { pattern } => telling_pattern(pattern),
         Check::OutputEquals { value: _ } => None,
         Check::JsonPath {
             path,
@@ -68,15 +68,44 @@ fn fault(check: &Check) -> Option<String> {
             of,
             path,
             pattern,
-            op: _,
-            value: _,
-        } => count_fault(*of, path.as_deref(), pattern.as_deref()),
+            op,
+            value,
+        } => count_fault(*of, path.as_deref(), pattern.as_deref()).or_else(|| {
+            let always = *op == CountOp::Ge && *value == 0;
+            always.then(|| "at least 0 is always true; give the least number that shows the work".to_owned())
+        }),
         Check::Sha256 { path, equals } => no_path(path).or_else(|| {
             let valid = equals.len() == 64 && equals.bytes().all(|b| b.is_ascii_hexdigit());
             (!valid).then(|| "`equals` is not 64 hex digits; leave the check out if the digest is not known".to_owned())
         }),
-        Check::CommandSucceeds { command } => command.trim().is_empty().then(|| "its command is empty".to_owned()),
+        Check::CommandSucceeds { command } if command.trim().is_empty() => Some("its command is empty".to_owned()),
+        Check::CommandSucceeds { command } => always_succeeds(command),
     }
+}
+
+/// A command that looks at nothing shows nothing.
+fn always_succeeds(command: &str) -> Option<String> {
+    let plain = !command.contains(['|', ';', '&', '$', '`', '(', '<', '>', '\n']);
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let idle = matches!(program, "true" | ":" | "echo" | "printf") || command.trim() == "exit 0";
+    (plain && idle).then(|| format!("`{}` succeeds whatever was done", quote(command.trim())))
+}
+
+/// Places that are there before anything is done.
+fn always_there(path: &str) -> Option<String> {
+    let path = path.trim();
+    let bare = path.trim_end_matches('/');
+    matches!(bare, "" | "." | ".." | "~").then(|| format!("`{}` is always there", quote(path)))
+}
+
+/// A pattern that finds something in every text shows nothing.
+fn telling_pattern(pattern: &str) -> Option<String> {
+    bad_pattern(pattern).or_else(|| {
+        let regex = build(pattern).ok()?;
+        let matches_all = ["", "x", "7", "\u{1}"].iter().all(|text| regex.is_match(text));
+        matches_all.then(|| format!("pattern `{}` matches every text", quote(pattern)))
+    })
 }
 
 fn count_fault(of: CountOf, path: Option<&str>, pattern: Option<&str>) -> Option<String> {
@@ -101,16 +130,21 @@ fn bad_pattern(pattern: &str) -> Option<String> {
     if pattern.len() > PATTERN_BYTES {
         return Some(format!("its pattern is longer than {PATTERN_BYTES} bytes"));
     }
-    let built = RegexBuilder::new(pattern)
-        .size_limit(COMPILED_BYTES)
-        .nest_limit(PATTERN_DEPTH)
-        .build();
+    let built = build(pattern);
     // The last line of the parser's message holds the reason; the lines before it draw a picture.
     built.err().map(|error| {
         let text = error.to_string();
         let reason = text.lines().last().unwrap_or_default();
         format!("pattern `{}`: {}", quote(pattern), one_line(reason, 200))
     })
+}
+
+fn build(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern)
+        .multi_line(true)
+        .size_limit(COMPILED_BYTES)
+        .nest_limit(PATTERN_DEPTH)
+        .build()
 }
 
 /// Every input that a check names.

@@ -27,7 +27,6 @@ pub use partial::partial_result_schema;
 pub use prompt::{Prompts, plan_schema};
 pub use sameness::NEARLY_IDENTICAL;
 pub use scope::Places;
-pub use words::intent_space;
 
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::units::{LocalZone, Millis};

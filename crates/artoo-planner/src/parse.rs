@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::words::normalised;
 
+/// Tools, or paths of the scope, of one step.
+const TEXTS: usize = 64;
 /// Characters of a quoted part of the plan in a defect.
 const QUOTE_CHARS: usize = 120;
 
@@ -110,7 +112,7 @@ fn step(number: usize, fields: &Map<String, Value>, defects: &mut Vec<String>) -
         intent: text(fields.get("intent")),
         context: context(fields.get("context")),
         criteria: criteria(fields.get("success_criteria"), &place, defects),
-        tools: texts(fields.get("tools")),
+        tools: texts(fields.get("tools")).iter().map(|tool| tool_name(tool)).collect(),
         deadline: fields
             .get("deadline")
             .and_then(Value::as_str)
@@ -153,7 +155,22 @@ fn order(steps: &mut Vec<Step>, sequences: &[i64]) {
     }
 }
 
-/// The texts of a list, or the one text that stands there instead.
+/// The name by which the gate knows a tool: `shell:/usr/bin/curl` and `shell: curl` are `shell:curl`, and a colon without a
+/// program means the tool.
+fn tool_name(name: &str) -> String {
+    let Some((tool, program)) = name.split_once(':') else {
+        return name.to_owned();
+    };
+    let (tool, program) = (tool.trim(), program.trim());
+    let program = program.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+    if program.is_empty() {
+        tool.to_owned()
+    } else {
+        format!("{tool}:{program}")
+    }
+}
+
+/// The texts of a list, or the one text that stands there instead; an excess is cut, it plans nothing.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let single = value.and_then(Value::as_str).into_iter();
     let several = list(value).iter().filter_map(Value::as_str);
@@ -161,6 +178,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
         .chain(several)
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
+        .take(TEXTS)
         .collect()
 }
 
@@ -315,6 +333,23 @@ mod tests {
                 (Mode::Plausible, false)
             ]
         );
+    }
+
+    #[test]
+    fn a_tool_is_named_as_the_gate_knows_it() {
+        for (given, name) in [
+            ("shell:curl", "shell:curl"),
+            ("shell: curl ", "shell:curl"),
+            ("shell:/usr/bin/curl", "shell:curl"),
+            ("shell:", "shell"),
+            ("shell:/", "shell"),
+            ("git.log", "git.log"),
+        ] {
+            assert_eq!(tool_name(given), name, "{given}");
+        }
+        let many: Vec<String> = (0..1_000).map(|n| format!("tool{n}")).collect();
+        let plan = parse(&json!({"subtasks": [{"intent": "a", "tools": many}]}), 1);
+        assert_eq!(plan.steps[0].tools.len(), TEXTS);
     }
 
     #[test]

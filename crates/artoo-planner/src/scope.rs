@@ -28,6 +28,8 @@ pub struct Places {
 impl Allowed {
     /// The paths that the user stated or the caller gave, beside the workspace.
     pub fn new(stated: Vec<String>, places: Places) -> Self {
+        // An empty path would stand for the whole working directory.
+        let stated = stated.into_iter().filter(|path| !path.trim().is_empty()).collect();
         Self { stated, places }
     }
 
@@ -59,12 +61,16 @@ impl Allowed {
             None => format!("{}/{path}", self.places.cwd),
         };
         let mut parts: Vec<String> = Vec::new();
+        if below_home.is_none() && !path.starts_with('/') && self.places.cwd.is_empty() {
+            // Nobody knows where this is, so it is nowhere below the root.
+            parts.push(".".to_owned());
+        }
         for part in joined.split('/') {
             match part {
                 "" | "." => {}
                 // From the root there is no way up; a way out of `~` or of an unknown folder is no way into anything.
                 ".." => {
-                    if parts.pop().is_none_or(|last| last == "~") {
+                    if parts.pop().is_none_or(|last| last == "~" || last == ".") {
                         parts = vec!["..".to_owned()];
                     }
                 }
@@ -119,5 +125,8 @@ mod tests {
         let blind = Allowed::new(vec!["~/src".into()], Places::default());
         assert!(blind.covers("~/src/a") && !blind.covers("~/../src") && !blind.covers("/src"));
         assert!(!Allowed::default().covers("/") && !Allowed::default().covers("a"));
+        let unplaced = Allowed::new(vec!["docs".into(), " ".into()], Places::default());
+        assert!(unplaced.covers("docs/a") && !unplaced.covers("/docs/a") && !unplaced.covers("../docs/a"));
+        assert!(!unplaced.covers("a") && !unplaced.covers("~/docs"));
     }
 }

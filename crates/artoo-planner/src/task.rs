@@ -5,11 +5,11 @@
 use artoo_protocol::ids::CallId;
 use artoo_protocol::message::{
     Cause, MemoryQuery, MemoryReply, MustNot, OutcomeStatus, PartialResultRequest, PlanDirective, PlanningFailed,
-    SubTaskOutcome, TaskSpec,
+    SubTaskOutcome, TaskSpec, intent_space,
 };
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply};
 use artoo_protocol::text::head_tail;
-use artoo_protocol::units::Timestamp;
+use artoo_protocol::units::{Millis, Timestamp};
 use serde_json::Value;
 
 use crate::actor::Effect;
@@ -22,7 +22,6 @@ use crate::prompt::{Rejection, Situation, plan_request};
 use crate::sameness::Given;
 use crate::scope::Allowed;
 use crate::validate::{Ground, Work, validate};
-use crate::words::intent_space;
 
 mod sending;
 
@@ -109,6 +108,13 @@ impl Task {
         match &self.state {
             State::Recalling { until, .. } => Some(*until),
             State::Planning(_) | State::Dispatching(_) | State::Reporting { .. } | State::Failed => None,
+        }
+    }
+
+    /// The task lay still so long; that time was not memory's.
+    pub fn away(&mut self, span: Millis) {
+        if let State::Recalling { until, .. } = &mut self.state {
+            *until = until.plus(span);
         }
     }
 
@@ -272,14 +278,7 @@ impl Task {
             Ok(ModelContent::Structured { value }) => value,
             Ok(ModelContent::Text { text }) => Value::String(text),
             Ok(ModelContent::ToolCalls { .. }) => Value::Null,
-            Err(error) => {
-                let cause = if error.is_no_model() {
-                    Cause::NoModel
-                } else {
-                    Cause::PlanningFailed
-                };
-                return vec![self.fail(cause, &error.to_string())];
-            }
+            Err(error) => return vec![self.fail(error.cause(), &error.to_string())],
         };
         let limits = &desk.config.limits;
         let mut plan = parse(&value, limits.subtasks);

@@ -219,15 +219,17 @@ fn no_criteria(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
 
 fn restated_intent(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
     let goal = normalised(ground.intent);
+    let goal = telling(&goal);
     let restates = |criterion: &Criterion, intent: &str| {
         let words = normalised(&criterion.criterion);
-        criterion.check.is_none() && !words.is_empty() && (words == intent || words == goal)
+        let said = telling(&words);
+        criterion.check.is_none() && !words.is_empty() && (said.is_empty() || said == intent || said == goal)
     };
     for step in &plan.steps {
-        let intent = normalised(&step.intent);
+        let intent = telling(&normalised(&step.intent));
         for criterion in step.criteria.iter().filter(|criterion| restates(criterion, &intent)) {
             found.push(format!(
-                "subtask {}: the criterion `{}` only repeats the intent; say what can be seen when it is done",
+                "subtask {}: the criterion `{}` says nothing beyond the intent; say what can be seen when it is done",
                 step.number,
                 quote(&criterion.criterion)
             ));
@@ -235,10 +237,27 @@ fn restated_intent(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
     }
     for criterion in plan.task_criteria.iter().filter(|criterion| restates(criterion, &goal)) {
         found.push(format!(
-            "task criterion `{}` only repeats the task; say what the combined output must show, or leave it out",
+            "task criterion `{}` says nothing beyond the task; say what the combined output must show, or leave it out",
             quote(&criterion.criterion)
         ));
     }
+}
+
+/// Words that only say that something was done, whatever it was. A criterion of nothing else says nothing.
+#[rustfmt::skip] // a table, not one word a line
+const IDLE: &[&str] = &[
+    "the", "a", "an", "is", "are", "was", "were", "has", "have", "been", "be", "it", "this", "and", "all", "as", "that",
+    "task", "subtask", "step", "goal", "intent", "intention", "request", "requested", "asked", "user", "work", "everything",
+    "done", "completed", "complete", "finished", "fulfilled", "achieved", "met", "reached", "successful", "successfully",
+    "correct", "correctly", "properly", "fully", "works",
+    "die", "der", "das", "aufgabe", "ist", "wurde", "erledigt", "fertig", "abgeschlossen", "erfolgreich",
+    "la", "le", "tâche", "est", "été", "a", "terminée", "accomplie", "tarea", "está", "hecha", "completada",
+];
+
+/// Normalised words without the idle ones.
+fn telling(words: &str) -> String {
+    let told = words.split(' ').filter(|word| !IDLE.contains(word));
+    told.collect::<Vec<_>>().join(" ")
 }
 
 fn too_long(_: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
@@ -338,7 +357,7 @@ fn bad_check(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
         for criterion in criteria {
             if let Some(fault) = criterion.check.as_ref().and_then(|check| ground.check_fault.of(check)) {
                 found.push(format!(
-                    "{place}: the check of `{}` cannot run: {fault}",
+                    "{place}: the check of `{}` cannot be used: {fault}",
                     quote(&criterion.criterion)
                 ));
             }
@@ -644,6 +663,14 @@ mod tests {
             json!({"kind": "count", "of": "lines", "path": "", "op": "ge", "value": 1}),
             json!({"kind": "sha256", "path": "a", "equals": "abc"}),
             json!({"kind": "command_succeeds", "command": " "}),
+            json!({"kind": "command_succeeds", "command": "true"}),
+            json!({"kind": "command_succeeds", "command": "/bin/echo done"}),
+            json!({"kind": "file_exists", "path": "./"}),
+            json!({"kind": "file_absent", "path": "~"}),
+            json!({"kind": "file_contains", "path": "a", "pattern": ""}),
+            json!({"kind": "output_matches", "pattern": ".*"}),
+            json!({"kind": "output_matches", "pattern": "(done)?"}),
+            json!({"kind": "count", "of": "lines", "path": "a", "op": "ge", "value": 0}),
             json!({"kind": "output_matches", "pattern": "(a{1000}){1000}"}),
             json!({"kind": "output_matches", "pattern": "a".repeat(3_000)}),
             json!({"kind": "output_matches", "pattern": "(".repeat(200) + &")".repeat(200)}),
@@ -656,11 +683,51 @@ mod tests {
         }
         for check in [
             json!({"kind": "file_contains", "path": "a", "pattern": "^\\d+ files$"}),
+            json!({"kind": "output_matches", "pattern": "^\\s*$"}),
+            json!({"kind": "command_succeeds", "command": "echo a | grep -q b"}),
+            json!({"kind": "file_exists", "path": "~/a"}),
+            json!({"kind": "count", "of": "lines", "op": "le", "value": 0}),
             json!({"kind": "count", "of": "lines", "op": "ge", "value": 1}),
             json!({"kind": "exit_code"}),
             json!({"kind": "json_path", "pointer": "", "equals": []}),
         ] {
             assert_eq!(reasons(&with_check(&check)), Vec::<String>::new(), "{check}");
+        }
+    }
+
+    #[test]
+    fn a_criterion_that_says_only_that_it_was_done_is_sent_back() {
+        let with = |criterion: &str| reasons(&step(&json!({"success_criteria": [criterion]})));
+        for idle in [
+            "The task is done.",
+            "Everything was completed successfully",
+            "Count *.rs files below src was done correctly",
+            "The task \"count the Rust files\" has been fulfilled",
+            "Die Aufgabe ist erledigt",
+        ] {
+            let found = with(idle);
+            assert!(
+                found.len() == 1 && found[0].starts_with("restated_intent:"),
+                "{idle}: {found:?}"
+            );
+        }
+        for telling in ["The number is stated", "It ends with exit status 0", "文件数已写出"] {
+            assert_eq!(with(telling), Vec::<String>::new(), "{telling}");
+        }
+    }
+
+    #[test]
+    fn a_blocked_tool_hides_behind_no_spelling() {
+        let blocked = MustNot {
+            tools: vec!["shell:curl".into()],
+            targets: Vec::new(),
+        };
+        for tool in ["shell: curl", "shell:/usr/bin/curl", "shell :curl"] {
+            let found = reasons_on(&blocked, &[], 3, &step(&json!({"tools": [tool]})));
+            assert!(
+                found.len() == 1 && found[0].starts_with("blocked_tool:"),
+                "{tool}: {found:?}"
+            );
         }
     }
 

@@ -1,27 +1,8 @@
-//! Words of any script: memory tags, comparison of texts, and finding a blocked input in a text (design §6).
+//! Words of any script: comparison of texts, and finding a blocked input in a text (design §6).
 //!
 //! Owns what counts as "the same words". Knows nothing of plans.
 
 use unicode_segmentation::UnicodeSegmentation;
-
-/// Words that make a memory tag, and characters of one word.
-const TAG_WORDS: usize = 3;
-const TAG_WORD_CHARS: usize = 40;
-
-/// The memory space of an intent: `intent:` and its first three words (UAX #29), lower-cased, joined by `_`.
-pub fn intent_space(intent: &str) -> String {
-    let short = |word: &str| word.to_lowercase().chars().take(TAG_WORD_CHARS).collect::<String>();
-    let mut words: Vec<String> = intent.unicode_words().take(TAG_WORDS).map(short).collect();
-    if words.is_empty() {
-        // No letters at all, such as emoji: the first visible pieces name it.
-        let visible = intent.split_word_bounds().filter(|piece| !piece.trim().is_empty());
-        words = visible.take(TAG_WORDS).map(short).collect();
-    }
-    if words.is_empty() {
-        words.push("task".to_owned());
-    }
-    format!("intent:{}", words.join("_"))
-}
 
 /// A text reduced to its words, so that case, punctuation and spacing make no difference.
 pub fn normalised(text: &str) -> String {
@@ -80,26 +61,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_script_has_its_own_memory_tag() {
-        for (intent, space) in [
-            ("Find the largest video files", "intent:find_the_largest"),
-            ("Zähle Dateien", "intent:zähle_dateien"),
-            ("数一数文件", "intent:数_一_数"),
-            ("كم عدد الملفات هنا", "intent:كم_عدد_الملفات"),
-            ("🎉🎉", "intent:🎉_🎉"),
-            ("  ", "intent:task"),
-            ("", "intent:task"),
-        ] {
-            assert_eq!(intent_space(intent), space);
-        }
-        assert_ne!(
-            intent_space("打开文件"),
-            intent_space("删除文件"),
-            "not one bucket for a whole script"
-        );
-    }
-
-    #[test]
     fn the_same_words_are_the_same_text() {
         assert_eq!(
             normalised("Count the *Rust* files."),
@@ -131,13 +92,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn tags_are_never_empty_and_bounded(intent in ".{0,200}") {
-            let space = intent_space(&intent);
-            prop_assert!(space.len() > "intent:".len());
-            prop_assert!(space.chars().count() <= 7 + 3 * 41 + 120);
-        }
-
         #[test]
         fn finding_never_panics(text in ".{0,60}", needle in ".{0,8}") {
             let _ = contains_whole(&text, &needle);

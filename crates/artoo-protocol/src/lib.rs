@@ -18,6 +18,7 @@ pub mod role;
 pub mod routes;
 pub mod secret;
 pub mod stopwatch;
+pub mod tasks;
 pub mod text;
 pub mod tool;
 pub mod units;
@@ -29,6 +30,7 @@ pub use ids::{CallId, EnvelopeId, MegramId, Slug, SubTaskId, TaskId};
 pub use message::{Message, MessageKind};
 pub use role::Role;
 pub use routes::{ROUTES, Route, route};
+pub use tasks::Tasks;
 pub use units::{DecayPerDay, Finite, LocalZone, Millis, Timestamp, Unit01, Valence};
 
 /// Version of everything this crate writes to disk or to the wire: envelopes and journal records.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::message::Cause;
 use crate::tool::ToolSpec;
 use crate::units::Millis;
 
@@ -210,6 +211,15 @@ impl ModelError {
         match self {
             Self::Unreachable { .. } | Self::Rejected { .. } | Self::NotUnderstood { .. } => true,
             Self::Unusable { .. } | Self::Unreadable { .. } => false,
+        }
+    }
+
+    /// The cause of a task that ends before there is a plan, because of this (design §14).
+    pub const fn cause(&self) -> Cause {
+        if self.is_no_model() {
+            Cause::NoModel
+        } else {
+            Cause::PlanningFailed
         }
     }
 }

@@ -53,7 +53,7 @@ pub const ROUTES: &[Route] = &[
     row(PartialResult, R2, R7, &[]),
     row(BudgetReached, Runtime, R7, &[]),
     row(TaskAborted, User, R7, &[R1, R2, R3, R4a, R4b]),
-    row(TaskResumed, Runtime, R7, &[R2, R4b]),
+    row(TaskResumed, Runtime, R7, &[R2, R4b, R5]),
     row(FinalResult, R7, User, &[R1, R2, R3, R4a, R4b, R5]),
     row(Megram, R7, R5, &[]),
     row(Megram, User, R5, &[]),

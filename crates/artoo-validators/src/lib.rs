@@ -8,7 +8,6 @@ pub mod agent;
 pub mod checks;
 mod evidence;
 pub mod meta;
-mod tasks;
 mod verdicts;
 
 pub use agent::AgentValidator;

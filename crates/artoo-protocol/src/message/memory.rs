@@ -225,19 +225,21 @@ const WORD_MAX: usize = 48;
 
 /// The space of a kind of request: `intent:` and the first three words of the intent, lower-cased, joined by `_`.
 ///
-/// Words are those of UAX #29, so that every script has some; a text without any gives `intent:task`. R2 asks and R7
+/// Words are those of UAX #29, so that every script has some; without any, the first visible pieces stand for them, and an
+/// empty text gives `intent:task`. R2 asks and R7
 /// writes under this name, which is why there is only this one function (design §15).
 pub fn intent_space(intent: &str) -> String {
-    let words: Vec<String> = intent
-        .unicode_words()
-        .take(3)
-        .map(|word| word.to_lowercase().chars().take(WORD_MAX).collect())
-        .collect();
+    let short = |word: &str| word.to_lowercase().chars().take(WORD_MAX).collect::<String>();
+    let mut words: Vec<String> = intent.unicode_words().take(3).map(short).collect();
     if words.is_empty() {
-        "intent:task".to_owned()
-    } else {
-        format!("intent:{}", words.join("_"))
+        // No letters at all, such as emoji: the first visible pieces name it.
+        let visible = intent.split_word_bounds().filter(|piece| !piece.trim().is_empty());
+        words = visible.take(3).map(short).collect();
     }
+    if words.is_empty() {
+        words.push("task".to_owned());
+    }
+    format!("intent:{}", words.join("_"))
 }
 
 #[cfg(test)]
@@ -252,7 +254,9 @@ mod tests {
             ("найди файл", "intent:найди_файл"),
             ("数一数文件", "intent:数_一_数"),
             ("", "intent:task"),
-            ("?!", "intent:task"),
+            ("  ", "intent:task"),
+            ("?!", "intent:?_!"),
+            ("🎉🎉", "intent:🎉_🎉"),
         ] {
             assert_eq!(intent_space(intent), expect, "{intent:?}");
         }

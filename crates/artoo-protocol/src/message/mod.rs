@@ -32,6 +32,8 @@ pub use validate::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::TaskId;
+
 macro_rules! messages {
     ($($(#[$doc:meta])* $kind:ident),* $(,)?) => {
         /// One message; in JSON its fields stand beside a `type` that names it.
@@ -51,6 +53,16 @@ macro_rules! messages {
             /// Which message this is.
             pub const fn kind(&self) -> MessageKind {
                 match self { $(Self::$kind(_) => MessageKind::$kind,)* }
+            }
+
+            /// The task that is over with this message, for every role: its state goes.
+            pub const fn ends(&self) -> Option<&TaskId> {
+                match self {
+                    Self::FinalResult(end) => Some(&end.task_id),
+                    Self::TaskAborted(end) => Some(&end.task_id),
+                    // Whatever else is said, the task goes on.
+                    _ => None,
+                }
             }
         }
 

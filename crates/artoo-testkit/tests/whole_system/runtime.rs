@@ -218,7 +218,7 @@ fn all_kinds(task: u32, request: &ModelRequest) -> ModelReply {
         "partial_result" => structured(json!({"achieved": "Nothing.", "failed": format!("task {task}")})),
         _ => works(request, task),
     };
-    reply.usage.input_tokens = if task % 10 == 0 { 900 } else { 10 };
+    reply.usage.input_tokens = if task.is_multiple_of(10) { 900 } else { 10 };
     reply.usage.output_tokens = 0;
     reply
 }

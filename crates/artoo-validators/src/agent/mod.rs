@@ -19,11 +19,10 @@ use std::collections::BTreeMap;
 use artoo_protocol::message::{CorrectionSignal, ExecutionResult, SubTask, SubTaskOutcome};
 use artoo_protocol::model::ModelRequest;
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Role, SubTaskId, TaskId, Timestamp};
+use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Role, SubTaskId, TaskId, Tasks, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tasks::Tasks;
 use fast_loop::{Context, FastLoop};
 
 pub(crate) use fast_loop::{judgement_of, report_of};
@@ -127,6 +126,16 @@ impl AgentValidator {
         }
     }
 
+    fn told(&mut self, message: Message) -> Vec<Effect> {
+        match message {
+            Message::SubTask(subtask) => self.dispatched(&subtask),
+            Message::ExecutionResult(result) => return self.attempted(result),
+            // Everything else is said to others.
+            other => other.ends().into_iter().for_each(|task| self.tasks.close(task)),
+        }
+        Vec::new()
+    }
+
     fn dispatched(&mut self, subtask: &SubTask) {
         if let Some(task) = self.tasks.open(&subtask.parent_task_id, TaskState::new) {
             task.subtasks
@@ -204,23 +213,7 @@ impl Actor for AgentValidator {
 
     fn step(&mut self, _now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Message { envelope } => match envelope.payload {
-                Message::SubTask(subtask) => {
-                    self.dispatched(&subtask);
-                    Vec::new()
-                }
-                Message::ExecutionResult(result) => self.attempted(result),
-                Message::FinalResult(end) => {
-                    self.tasks.close(&end.task_id);
-                    Vec::new()
-                }
-                Message::TaskAborted(end) => {
-                    self.tasks.close(&end.task_id);
-                    Vec::new()
-                }
-                // Everything else is said to others.
-                _ => Vec::new(),
-            },
+            Event::Message { envelope } => self.told(envelope.payload),
             Event::Answer { task_id, call, answer } => self.answered(&task_id, call, answer),
             Event::Wake => Vec::new(),
         }

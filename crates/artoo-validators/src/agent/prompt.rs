@@ -1,8 +1,8 @@
 //! What R4a asks its model, and the form of the answer (design §10).
 
 use artoo_protocol::message::{Criterion, ExecutionResult, ExecutionStatus, SubTask};
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, section, with_laws};
 use artoo_protocol::text::head_tail;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,8 +34,7 @@ impl Prompts {
     /// # Errors
     /// [`PromptError`] when the template has another placeholder, or not this one.
     pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
-        let system = fill(template, &[("laws", laws.trim_end())])?;
-        Ok(Self { system })
+        with_laws(template, laws).map(|system| Self { system })
     }
 }
 
@@ -74,20 +73,7 @@ pub(super) fn request(
         section("criteria", &verdicts::numbered(asked)),
     ]
     .concat();
-    ModelRequest {
-        tier: Tier::Tool,
-        messages: vec![
-            ChatMessage::System {
-                content: prompts.system.clone(),
-            },
-            ChatMessage::User { content: user },
-        ],
-        form: AnswerForm::Structured {
-            name: "criterion_verdicts".to_owned(),
-            schema: schema(),
-        },
-        max_output_tokens: None,
-    }
+    ModelRequest::structured(Tier::Tool, &prompts.system, user, "criterion_verdicts", schema())
 }
 
 /// Schema `criterion_verdicts`.

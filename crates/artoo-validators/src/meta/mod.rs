@@ -16,11 +16,10 @@ mod tests;
 use artoo_protocol::message::{OutcomeSummary, ReplanRequest};
 use artoo_protocol::model::ModelRequest;
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Timestamp};
+use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Tasks, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tasks::Tasks;
 use judging::{Context, TaskState};
 
 pub use prompt::{Prompts, schema};
@@ -136,16 +135,11 @@ impl MetaValidator {
                 }
                 None
             }
-            Message::FinalResult(end) => {
-                self.tasks.close(&end.task_id);
-                None
-            }
-            Message::TaskAborted(end) => {
-                self.tasks.close(&end.task_id);
-                None
-            }
             // Everything else is said to others.
-            _ => None,
+            other => {
+                other.ends().into_iter().for_each(|task| self.tasks.close(task));
+                None
+            }
         }
         .unwrap_or_default()
     }

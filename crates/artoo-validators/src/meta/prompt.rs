@@ -1,8 +1,8 @@
 //! What R4b asks its model, and the form of the answer (design §11).
 
 use artoo_protocol::message::{Criterion, SubTaskOutcome};
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, fill, section};
+use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::prompt::{PromptError, section, with_laws};
 use artoo_protocol::text::{head_tail, one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,8 +32,7 @@ impl Prompts {
     /// # Errors
     /// [`PromptError`] when the template has another placeholder, or not this one.
     pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
-        let system = fill(template, &[("laws", laws.trim_end())])?;
-        Ok(Self { system })
+        with_laws(template, laws).map(|system| Self { system })
     }
 }
 
@@ -81,20 +80,7 @@ pub(super) fn request(
         section("criteria", &verdicts::numbered(asked)),
     ]
     .concat();
-    ModelRequest {
-        tier: Tier::Brain,
-        messages: vec![
-            ChatMessage::System {
-                content: prompts.system.clone(),
-            },
-            ChatMessage::User { content: user },
-        ],
-        form: AnswerForm::Structured {
-            name: "merge_verdict".to_owned(),
-            schema: schema(),
-        },
-        max_output_tokens: None,
-    }
+    ModelRequest::structured(Tier::Brain, &prompts.system, user, "merge_verdict", schema())
 }
 
 /// Schema `merge_verdict`.
