@@ -96,7 +96,7 @@ fn correction_text(signal: &CorrectionSignal) -> String {
         signal.attempt_number, signal.failed_criterion, signal.what_was_wrong, signal.what_to_do
     );
     if !signal.avoid_calls.is_empty() {
-        text.push_str("calls that must not simply be repeated:\n");
+        text.push_str("calls that did not suffice (repeat one only as part of something else):\n");
         text.push_str(&list(&signal.avoid_calls));
     }
     text

@@ -18,6 +18,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::carry::Kept;
 use crate::dispatch::output_text;
+use crate::words::normalised;
 
 /// Characters of the request and of the intent.
 pub const REQUEST_CHARS: usize = 20_000;
@@ -160,10 +161,19 @@ pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
         ),
         section("rejected", &situation.rejected.map(rejected).unwrap_or_default()),
         section("constraints", &constraints(situation.spec)),
-        section("request", &head_tail(&situation.spec.raw_input, REQUEST_CHARS)),
+        section("request", &request(situation.spec)),
         section("intent", &head_tail(&situation.spec.intent, REQUEST_CHARS)),
     ];
     ModelRequest::structured(Tier::Brain, system, user.concat(), "plan", plan_schema())
+}
+
+/// The person's own words; nothing where the intent, which is shown anyway, has the same ones.
+fn request(spec: &TaskSpec) -> String {
+    if normalised(&spec.raw_input) == normalised(&spec.intent) {
+        String::new()
+    } else {
+        head_tail(&spec.raw_input, REQUEST_CHARS)
+    }
 }
 
 fn tools(specs: &[ToolSpec]) -> String {
@@ -179,7 +189,11 @@ fn tools(specs: &[ToolSpec]) -> String {
 fn first_sentence(description: &str) -> String {
     let line = one_line(description, 4 * TOOL_CHARS);
     let sentence = line.unicode_sentences().next().unwrap_or_default().trim_end();
-    one_line(sentence, TOOL_CHARS)
+    // A sentence that begins with a name in backticks is not seen as one.
+    let sentence = sentence
+        .split_once(". `")
+        .map_or_else(|| sentence.to_owned(), |(first, _)| format!("{first}."));
+    one_line(&sentence, TOOL_CHARS)
 }
 
 fn must_not(blocked: &MustNot) -> String {
@@ -324,11 +338,13 @@ fn outcome_text(outcome: &SubTaskOutcome, status: &str) -> String {
         let _ = writeln!(text, "   reason: {}", one_line(reason, REASON_CHARS));
     }
     for verdict in outcome.criteria_verdicts.iter().filter(|v| v.verdict == Verdict::Fail) {
-        let (criterion, evidence) = (
-            one_line(&verdict.criterion, 200),
-            one_line(&verdict.evidence, REASON_CHARS),
-        );
-        let _ = writeln!(text, "   not met: {criterion} ({evidence})");
+        let criterion = one_line(&verdict.criterion, 200);
+        // What the executor itself reported is the evidence against every criterion; it is said once.
+        let evidence = Some(&verdict.evidence).filter(|evidence| outcome.failure_reason.as_ref() != Some(*evidence));
+        let evidence = evidence.map_or_else(String::new, |evidence| {
+            format!(" ({})", one_line(evidence, REASON_CHARS))
+        });
+        let _ = writeln!(text, "   not met: {criterion}{evidence}");
     }
     for call in outcome.tool_calls.iter().rev().take(5).rev() {
         let how = call.exit.map_or_else(String::new, |code| format!(" exit {code}"));

@@ -16,7 +16,7 @@ use artoo_protocol::envelope::Envelope;
 use artoo_protocol::ids::{CallId, EnvelopeId, MegramId, Slug, TaskId};
 use artoo_protocol::message::{
     Cause, Constraints, DispatchManifest, MemoryReply, Message, PartialResultRequest, PlanDirective, SopRecord,
-    SubTask, SubTaskOutcome, TaskAborted, TaskSpec,
+    SubTask, SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec,
 };
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, Usage};
 use artoo_protocol::role::Role;
@@ -240,6 +240,26 @@ fn memory_that_does_not_answer_does_not_stop_planning() {
     assert!(user_part(&request).contains("memory is not available (it did not answer within 2.0 s)"));
     assert!(r2.step(at(2_001), empty_memory(1)).is_empty(), "too late");
     assert_eq!(r2.deadline(), None);
+}
+
+#[test]
+fn the_time_that_a_task_lay_still_is_not_taken_from_memory() {
+    let mut r2 = planner();
+    let _ = r2.step(at(0), said(task()));
+    assert_eq!(r2.deadline(), Some(at(2_000)));
+    let resumed = TaskResumed {
+        task_id: TaskId::new(TASK),
+        away_ms: Millis(3_600_000),
+    };
+    assert_eq!(r2.step(at(3_600_500), said(resumed)), []);
+    assert_eq!(
+        r2.step(at(3_600_500), Event::Wake),
+        [],
+        "memory still has its two seconds"
+    );
+    assert_eq!(r2.deadline(), Some(at(3_602_000)));
+    let (_, request) = call_of(r2.step(at(3_600_600), empty_memory(1)));
+    assert!(!user_part(&request).contains("memory is not available"));
 }
 
 #[test]
@@ -482,7 +502,13 @@ fn the_fixed_part_is_small_and_the_same_for_every_call() {
 
 #[test]
 fn the_checks_that_the_prompt_teaches_are_valid() {
+    // A kind that is written like the one before is named behind it.
+    let exists = r#"{"kind":"file_exists","path":"a.md"}"#;
+    let absent = exists.replace("file_exists", "file_absent");
+    let short = format!("{exists}, or \"file_absent\"");
     let text = Prompts::default().plan;
+    assert!(text.contains(&short), "{text}");
+    let text = text.replace(&short, &format!("{exists}, {absent}"));
     let mut kinds = BTreeSet::new();
     for piece in text.split("{\"kind\"").skip(1) {
         let end = piece.find('}').unwrap();

@@ -43,6 +43,9 @@ const GIT_QUESTIONS: [&str; 6] = [
 /// What a shell reports when a reader such as `head` has left early and the writer died of it.
 const BROKEN_PIPE: i32 = 141;
 
+/// Characters of a call's input: room for a short file that was written, which is judged by what it holds.
+const INPUT_MAX: usize = 4_000;
+
 /// At most so many calls are shown: the last ones, which carry the result.
 const CALLS_SHOWN: usize = 40;
 
@@ -185,9 +188,10 @@ pub(crate) fn render(calls: &[ToolCall], budget: usize) -> String {
 fn block(number: usize, call: &ToolCall, share: usize) -> String {
     let mut lines = vec![
         format!("call {number}: {}", one_line(&call.tool, 80)),
+        // As it is: in a file that a call wrote, white space counts, and the end of it as much as the beginning.
         format!(
             "input: {}",
-            one_line(&call.input.to_string(), (share / 3).clamp(200, 1000))
+            head_tail(&call.input.to_string(), (share / 3).clamp(200, INPUT_MAX))
         ),
     ];
     if let Some(code) = call.exit {

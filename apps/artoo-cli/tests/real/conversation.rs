@@ -24,8 +24,12 @@ fn copy(from: &Path, to: &Path) {
 
 /// A conversation on a copy of the world, answered by a cassette.
 fn conversation(sandbox: &Sandbox, name: &str) -> Option<Pty> {
+    conversation_on("world", sandbox, name)
+}
+
+fn conversation_on(fixture: &str, sandbox: &Sandbox, name: &str) -> Option<Pty> {
     let world = sandbox.project().join("world");
-    copy(&fixtures().join("world"), &world);
+    copy(&fixtures().join(fixture), &world);
     let mut command = sandbox.artoo(&[]);
     command
         .arg("--replay")
@@ -72,6 +76,62 @@ fn follow_ups_are_about_the_turns_before_and_a_change_is_asked_for() {
     let totals = std::fs::read_to_string(sandbox.workspace().join("totals.txt")).unwrap();
     assert_eq!(totals, "Revenue by year\n\n2025   33 000\n2026   35 736\n");
     assert_eq!(kept(&sandbox).len(), 4);
+}
+
+#[test]
+fn four_turns_each_about_the_one_before_and_a_wrong_one_is_put_right() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = conversation_on("desk", &sandbox, "desk_talk") else {
+        return;
+    };
+    pty.expect("artoo> ");
+    pty.send("what did the book purchases in expenses.csv come to in February 2026?\r");
+    pty.expect("198.98 in 6 purchases");
+    pty.expect("artoo> ");
+    pty.send("and groceries?\r");
+    pty.expect("152.61 in 3 purchases");
+    pty.expect("artoo> ");
+    pty.send("put both in a file\r");
+    pty.expect("Books: 198.98 (6 purchases)");
+    pty.expect("artoo> ");
+    pty.send("wrong, leave out the number of purchases\r");
+    pty.expect("-Books: 198.98 (6 purchases)");
+    pty.expect("[N]o: ");
+    pty.send("y\r");
+    pty.expect("accept (met)");
+    pty.expect("artoo> ");
+    pty.send("/quit\r");
+    assert_eq!(pty.wait(), Some(0));
+    let written = std::fs::read_to_string(sandbox.workspace().join("february_2026.txt")).unwrap();
+    assert_eq!(written, "Books: 198.98\nGroceries: 152.61\n");
+}
+
+#[test]
+fn a_place_named_in_an_answer_may_be_changed_there_and_in_the_next_turn_it_is_asked_about() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = conversation_on("desk", &sandbox, "desk_vague") else {
+        return;
+    };
+    let todo = sandbox.project().join("world/notes/todo.txt");
+    pty.expect("artoo> ");
+    pty.send("can you clean this up a bit\r");
+    pty.expect("which file or folder?");
+    pty.expect("\n> ");
+    pty.send("notes/todo.txt, just the finished ones out\r");
+    // The person has named the file for this very change, so it is within the scope.
+    pty.expect("accept (met)");
+    pty.expect("artoo> ");
+    let open = "[ ] water the plants\n[ ] renew the passport\n[ ] fix the bicycle (due 2026-04-10)\n";
+    assert_eq!(std::fs::read_to_string(&todo).unwrap(), open);
+    pty.send("and the ones without a date go last\r");
+    pty.expect("[N]o: ");
+    pty.send("y\r");
+    pty.expect("accept (met)");
+    pty.expect("artoo> ");
+    pty.send("/quit\r");
+    assert_eq!(pty.wait(), Some(0));
+    let sorted = "[ ] fix the bicycle (due 2026-04-10)\n[ ] water the plants\n[ ] renew the passport\n";
+    assert_eq!(std::fs::read_to_string(&todo).unwrap(), sorted);
 }
 
 #[test]
