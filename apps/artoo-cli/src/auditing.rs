@@ -9,14 +9,17 @@ use std::thread::JoinHandle;
 
 use artoo_auditor::{Gap, Observed, Options, Recorder, Redact};
 use artoo_bus::journal::Redactor;
-use artoo_bus::{Hub, Tap, TapItem};
+use artoo_bus::{Hub, SystemClock, Tap, TapItem};
+use artoo_memory::dreamer::Call;
 use artoo_protocol::message::AuditReport;
-use artoo_protocol::ports::Bus;
-use artoo_protocol::{Millis, Role};
+use artoo_protocol::ports::{Bus, Clock};
+use artoo_protocol::{CallId, Deed, Millis, Role};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::settings::Settings;
+use crate::spending::price;
+use crate::{dreaming, output};
 
 /// Messages that the auditor may lag behind before it misses some, which it then records.
 const TAP: usize = 8_192;
@@ -33,16 +36,14 @@ impl Auditing {
     /// # Errors
     /// [`Failure`] when the log cannot be opened: artoo does not work unobserved.
     pub fn start(data: &Path, hub: &Hub, redactor: Redactor, period: Millis) -> Result<Self, Failure> {
-        let cannot = |e: &dyn std::fmt::Display| {
-            Failure::usage(format!("the audit log cannot be written: {e}"))
-                .hint("artoo audit verify says more; or use another --data-dir")
-        };
-        // Everything that is written is JSON; what is not would rather be left out than be written unmasked.
-        let redact: Redact = Arc::new(move |text| redactor.json(text).unwrap_or_else(|_| "null".to_owned()));
         let options = Options {
             period,
-            ..Options::new(redact)
+            ..Options::new(masking(redactor))
         };
+        Self::with(data, hub, options)
+    }
+
+    fn with(data: &Path, hub: &Hub, options: Options) -> Result<Self, Failure> {
         let recorder = Recorder::start(data, hub.now(), options).map_err(|e| cannot(&e))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -70,6 +71,33 @@ impl Auditing {
             output::note("artoo: the auditor broke; what it wrote until then is whole");
         }
     }
+}
+
+fn cannot(error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("the audit log cannot be written: {error}"))
+        .hint("artoo audit verify says more; or use another --data-dir")
+}
+
+fn masking(redactor: Redactor) -> Redact {
+    // Everything that is written is JSON; what is not would rather be left out than be written unmasked.
+    Arc::new(move |text| redactor.json(text).unwrap_or_else(|_| "null".to_owned()))
+}
+
+/// Writes down a question that the Dreamer put outside a session; the caller holds the data folder.
+///
+/// # Errors
+/// [`Failure`] when the log cannot be written.
+pub fn record_dream(settings: &Settings, redactor: Redactor, asked: &Call) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    let cost = price(settings)(&asked.model, &asked.usage);
+    let mut recorder =
+        Recorder::start(&settings.data_dir, now, Options::new(masking(redactor))).map_err(|e| cannot(&e))?;
+    for act in dreaming::acts(asked, CallId(1), cost) {
+        let (role, task_id, at) = (Role::R5, None, now);
+        let _ = recorder.observe(now, Observed::Deed(Arc::new(Deed { role, task_id, at, act })));
+    }
+    recorder.finish(now).map_err(|e| cannot(&e))?;
+    Ok(())
 }
 
 async fn watch(mut recorder: Recorder, mut tap: Tap, hub: Hub, mut finished: oneshot::Receiver<()>) {
@@ -111,6 +139,189 @@ fn observed(item: TapItem) -> Observed {
             to_seq: gap.to_seq,
             count: gap.count,
             deeds: gap.deeds,
+            rows: 0,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use artoo_auditor::{Verified, verify};
+    use artoo_bus::{HubOptions, Inbox};
+    use artoo_protocol::message::{AuditQuery, ExecutionResult, ExecutionStatus, Message};
+    use artoo_protocol::{SubTaskId, TaskId};
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Sender, channel};
+    use tempfile::TempDir;
+
+    /// The thread that writes.
+    const WRITER: &str = "artoo-audit";
+
+    fn on_writer() -> bool {
+        std::thread::current().name() == Some(WRITER)
+    }
+
+    /// A disk that stands still until what is held is dropped.
+    fn stuck() -> (Sender<()>, Redact) {
+        let (held, gate) = channel();
+        let gate = Mutex::new(gate);
+        let redact = move |text| {
+            if on_writer() {
+                let _ = gate.lock().unwrap().recv();
+            }
+            text
+        };
+        (held, Arc::new(redact))
+    }
+
+    /// A bus whose messages go to R4a, who reads them all.
+    struct Bus1 {
+        hub: Hub,
+        inbox: Inbox,
+        read: u64,
+    }
+
+    impl Bus1 {
+        fn new() -> Self {
+            let hub = Hub::new(Arc::new(SystemClock), HubOptions::default());
+            let inbox = hub.inbox(Role::R4a).unwrap();
+            Self { hub, inbox, read: 0 }
+        }
+
+        /// Says so many messages, and reads each as the role that it is for: none is missing, none out of order.
+        async fn says(&mut self, count: u64) {
+            let task = TaskId::new("count_00000001");
+            let attempt = ExecutionResult {
+                subtask_id: SubTaskId::new("a"),
+                parent_task_id: task.clone(),
+                attempt: 1,
+                status: ExecutionStatus::Completed,
+                output: String::new(),
+                reason: None,
+                infrastructure: false,
+                infeasible: false,
+                refused: false,
+                tool_calls: vec![],
+            };
+            for _ in 0..count {
+                self.hub.publish(Role::R3, Some(&task), attempt.clone().into()).unwrap();
+                let heard = self.inbox.recv().await.unwrap();
+                self.read += 1;
+                assert_eq!(heard.seq, self.read);
+            }
+        }
+    }
+
+    /// Messages that the log holds, and those that it says are missing.
+    fn told(folder: &Path) -> (Verified, u64) {
+        let fine = verify(folder, &[]).unwrap();
+        let mut missed = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "jsonl") {
+                for line in std::fs::read_to_string(path).unwrap().lines() {
+                    let record: serde_json::Value = serde_json::from_str(line).unwrap();
+                    missed += record
+                        .pointer("/gap/count")
+                        .and_then(serde_json::Value::as_u64)
+                        .unwrap_or(0);
+                }
+            }
+        }
+        (fine, missed)
+    }
+
+    #[tokio::test]
+    async fn a_million_messages_while_the_disk_stands_still_all_arrive_and_what_was_missed_is_a_gap() {
+        const MESSAGES: u64 = 1_000_000;
+        let folder = TempDir::new().unwrap();
+        let (held, redact) = stuck();
+        let mut bus = Bus1::new();
+        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        // If anything here waited for the disk, it would wait for ever.
+        bus.says(MESSAGES).await;
+        drop(held);
+        auditing.finish().await;
+        let (fine, missed) = told(folder.path());
+        assert_eq!(
+            fine.envelopes + missed,
+            MESSAGES,
+            "everything is there or counted as missing"
+        );
+        assert!(missed > 0 && fine.gaps > 0 && fine.envelopes > 0, "{fine:?}");
+    }
+
+    #[tokio::test]
+    async fn a_report_on_demand_does_not_wait_for_the_disk() {
+        let folder = TempDir::new().unwrap();
+        let (held, redact) = stuck();
+        let mut bus = Bus1::new();
+        let mut person = bus.hub.inbox(Role::User).unwrap();
+        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        bus.says(100).await;
+        bus.hub.publish(Role::User, None, AuditQuery {}.into()).unwrap();
+        let answer = tokio::time::timeout(crate::session::AUDIT_WAIT, person.recv()).await;
+        let answer = answer.expect("an answer within three seconds").unwrap();
+        let Message::AuditReport(report) = &answer.payload else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(report.trigger, "on-demand");
+        drop(held);
+        auditing.finish().await;
+    }
+
+    #[tokio::test]
+    async fn an_auditor_that_dies_takes_nothing_along() {
+        let folder = TempDir::new().unwrap();
+        // Whoever makes a report breaks: that is the auditor's own thread.
+        let redact: Redact = Arc::new(|text| {
+            if on_writer() {
+                text
+            } else {
+                panic!("killed by the test")
+            }
+        });
+        let mut bus = Bus1::new();
+        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        bus.says(10).await;
+        bus.hub.publish(Role::User, None, AuditQuery {}.into()).unwrap();
+        while !auditing.thread.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        bus.read += 1;
+        bus.says(50_000).await;
+        auditing.finish().await;
+        let fine = verify(folder.path(), &[]).unwrap();
+        assert_eq!(fine.envelopes, 11, "what it wrote until then is whole");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_dies_takes_nothing_along() {
+        let folder = TempDir::new().unwrap();
+        let redact: Redact = Arc::new(|text| {
+            if on_writer() {
+                panic!("killed by the test")
+            } else {
+                text
+            }
+        });
+        let mut bus = Bus1::new();
+        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        bus.says(50_000).await;
+        auditing.finish().await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_delays_nobody() {
+        let folder = TempDir::new().unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("audit.jsonl")).unwrap();
+        let mut bus = Bus1::new();
+        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(Arc::new(|text| text))).unwrap();
+        bus.says(50_000).await;
+        auditing.finish().await;
+        let kept = artoo_auditor::read_stats(folder.path()).past.ledger.totals;
+        assert!(kept.messages > 0, "the counts are kept all the same");
     }
 }

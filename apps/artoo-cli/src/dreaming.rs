@@ -7,16 +7,16 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use artoo_bus::journal::Redactor;
 use artoo_bus::{Hub, Price, SystemClock, TapItem};
 use artoo_memory::dreamer::{Around, Call, Dreamer, Outcome, Params, Told};
 use artoo_memory::view::GroupKey;
-use artoo_protocol::Message;
-use artoo_protocol::Millis;
 use artoo_protocol::model::Usage;
 use artoo_protocol::ports::{Clock, LanguageModel, MemoryService};
 use artoo_protocol::text::one_line;
+use artoo_protocol::{Act, CallId, Finite, Message, Millis};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -127,6 +127,7 @@ fn around(wiring: &Wiring) -> Around {
     let (hub, price) = (wiring.hub.clone(), Arc::clone(&wiring.price));
     let (max_tokens, max_cost, quiet) = (wiring.max_tokens, wiring.max_cost, wiring.quiet);
     let account = Account::new(&wiring.data, wiring.redactor.clone());
+    let (bus, paid, asked) = (hub.clone(), Arc::clone(&price), AtomicU32::new(1));
     Around {
         clock: Arc::new(SystemClock),
         model: wiring.model.clone(),
@@ -135,8 +136,38 @@ fn around(wiring: &Wiring) -> Around {
             let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
             max_tokens.is_none_or(|limit| tokens < limit) && max_cost.is_none_or(|limit| price(model, spent) < limit)
         }),
-        tell: Arc::new(move |told: &Told| account.told(told, quiet)),
+        tell: Arc::new(move |told: &Told| {
+            if let Told::Asked(call) = told {
+                let cost = paid(&call.model, &call.usage);
+                for act in acts(call, CallId(asked.fetch_add(1, Ordering::Relaxed)), cost) {
+                    bus.dreamt(act);
+                }
+            }
+            account.told(told, quiet);
+        }),
     }
+}
+
+/// A question of the Dreamer as the auditor hears of it.
+pub fn acts(asked: &Call, call: CallId, cost: f64) -> Vec<Act> {
+    let answered = || Act::ModelAnswered {
+        call,
+        model: asked.model.clone(),
+        usage: asked.usage,
+        elapsed_ms: asked.elapsed,
+        cost: Finite::new(cost).unwrap_or_default(),
+    };
+    let form = "sop".to_owned();
+    let mut acts = vec![Act::ModelAsked { call, form }];
+    match &asked.outcome {
+        Outcome::Rule { id, .. } => acts.extend([answered(), Act::Stored { megram: id.clone() }]),
+        Outcome::NoRule(_) => acts.push(answered()),
+        Outcome::Failed(why) => acts.push(Act::ModelFailed {
+            call,
+            error: one_line(why, 300),
+        }),
+    }
+    acts
 }
 
 /// Where dreams are written down.

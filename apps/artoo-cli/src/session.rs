@@ -30,7 +30,7 @@ pub const TEXT_MAX: usize = 100_000;
 /// Characters of a result that later turns are told.
 const RESULT_KEPT: usize = 2_000;
 /// How long the auditor may take for a report.
-const AUDIT_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
+pub const AUDIT_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// Messages that the display may lag behind.
 const TAP: usize = 100_000;
 
@@ -175,7 +175,10 @@ impl Session {
             .map_err(|e| Failure::failed(e.to_string()))?;
         let answer = async {
             while let Some(envelope) = self.inbox.recv().await {
-                if let Message::AuditReport(report) = &envelope.payload {
+                // A periodic one may lie there from before.
+                if let Message::AuditReport(report) = &envelope.payload
+                    && report.trigger == "on-demand"
+                {
                     return Some(report.clone());
                 }
             }

@@ -1,16 +1,15 @@
 //! What is counted, in one window and since the beginning (design §16).
 //!
-//! Owns what each number means: a task is a person's input, a correction is a CorrectionSignal, a replan is a PlanDirective.
+//! Owns the sums; what a message counts as is in `facts`.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use artoo_protocol::message::{
-    AuditReport, Ending, ExecutionStatus, FailureClass, GapTrend, Message, ToolHealth, Trend,
-};
-use artoo_protocol::{Act, Role, TaskId, Timestamp};
+use artoo_protocol::message::{AuditReport, Ending, FailureClass, GapTrend, ToolHealth, Trend};
+use artoo_protocol::{Role, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::detect::{Finding, List, Seen, row};
+use crate::facts::{Fact, fact};
 
 /// Most lines of each list in a report; what goes beyond is counted.
 const LINES_MAX: usize = 100;
@@ -109,74 +108,41 @@ impl Totals {
     }
 
     fn count(&mut self, seen: &Seen<'_>) {
-        let envelope = match seen {
-            Seen::Envelope(envelope) => envelope,
-            Seen::Deed(deed) => return self.count_act(&deed.act),
-        };
-        self.messages += 1;
-        match &envelope.payload {
-            Message::UserInput(_) => self.tasks += 1,
-            Message::FinalResult(result) => {
+        self.messages += u64::from(matches!(seen, Seen::Envelope(_)));
+        let Some(fact) = fact(seen) else { return };
+        match fact {
+            Fact::TaskBegan => self.tasks += 1,
+            Fact::TaskEnded { how, .. } => {
                 self.ended += 1;
-                match result.directive {
+                match how {
                     Ending::Accept => self.accepted += 1,
                     Ending::Success => self.succeeded += 1,
                     Ending::Abandon => self.abandoned += 1,
                 }
             }
-            Message::PlanDirective(_) => self.replans += 1,
-            Message::ExecutionResult(result) => {
-                self.attempts.add(result.status == ExecutionStatus::Failed);
+            Fact::Replanned => self.replans += 1,
+            Fact::Attempted {
+                failed,
+                calls,
+                failed_calls,
+            } => {
+                self.attempts.add(failed);
                 self.judged.of += 1;
-                for call in result.tool_calls.iter().filter(|call| !call.not_run) {
-                    self.tool_calls.add(call.failed());
-                }
+                self.tool_calls.of += calls;
+                self.tool_calls.bad += failed_calls;
             }
-            Message::CorrectionSignal(_) => {
+            Fact::Corrected(_) => {
                 self.corrections += 1;
                 self.judged.bad += 1;
             }
-            Message::ReplanRequest(_) => self.rounds.add(true),
-            Message::OutcomeSummary(_) => self.rounds.add(false),
-            Message::ClarificationRequest(_)
-            | Message::ClarificationAnswer(_)
-            | Message::TaskSpec(_)
-            | Message::DirectAnswer(_)
-            | Message::MemoryQuery(_)
-            | Message::MemoryReply(_)
-            | Message::PlanningFailed(_)
-            | Message::DispatchManifest(_)
-            | Message::SubTask(_)
-            | Message::ConfirmationRequest(_)
-            | Message::ConfirmationAnswer(_)
-            | Message::SubTaskOutcome(_)
-            | Message::PartialResultRequest(_)
-            | Message::PartialResult(_)
-            | Message::BudgetReached(_)
-            | Message::TaskAborted(_)
-            | Message::TaskResumed(_)
-            | Message::Megram(_)
-            | Message::AuditQuery(_)
-            | Message::AuditReport(_) => {}
-        }
-    }
-
-    fn count_act(&mut self, act: &Act) {
-        match act {
-            Act::ModelAnswered { usage, cost, .. } => {
+            Fact::Round { sent_back } => self.rounds.add(sent_back),
+            Fact::Answered { usage, cost } => {
                 self.model_calls.add(false);
                 self.input_tokens += usage.input_tokens;
                 self.output_tokens += usage.output_tokens;
-                self.cost += cost.get();
+                self.cost += cost;
             }
-            Act::ModelFailed { .. } => self.model_calls.add(true),
-            Act::ModelAsked { .. }
-            | Act::Assessed { .. }
-            | Act::ToolRun { .. }
-            | Act::CheckRun { .. }
-            | Act::Kept { .. }
-            | Act::Stored { .. }
-            | Act::Recalled { .. } => {}
+            Fact::Unanswered => self.model_calls.add(true),
         }
     }
 }
@@ -236,17 +202,20 @@ impl Ledger {
     /// Counts what was seen for what it is.
     pub(crate) fn count(&mut self, seen: &Seen<'_>) {
         self.totals.count(seen);
-        if let Seen::Envelope(envelope) = seen {
-            match &envelope.payload {
-                Message::ExecutionResult(result) => {
-                    self.tool_health.execution_failures += u64::from(result.status == ExecutionStatus::Failed);
-                }
-                Message::CorrectionSignal(signal) => match signal.failure_class {
-                    FailureClass::Logical => self.tool_health.logical_retries += 1,
-                    FailureClass::Environmental => self.tool_health.environmental_retries += 1,
-                },
-                _ => {}
-            }
+        let health = &mut self.tool_health;
+        match fact(seen) {
+            Some(Fact::Attempted { failed, .. }) => health.execution_failures += u64::from(failed),
+            Some(Fact::Corrected(FailureClass::Logical)) => health.logical_retries += 1,
+            Some(Fact::Corrected(FailureClass::Environmental)) => health.environmental_retries += 1,
+            Some(
+                Fact::TaskBegan
+                | Fact::TaskEnded { .. }
+                | Fact::Replanned
+                | Fact::Round { .. }
+                | Fact::Answered { .. }
+                | Fact::Unanswered,
+            )
+            | None => {}
         }
     }
 

@@ -4,7 +4,7 @@
 //! Beside it lie `audit.head`, `audit_stats.json`, `tuning.jsonl` and, after a crash, `audit.torn`.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -86,12 +86,9 @@ impl Files {
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry.map_err(at_path(&self.folder))?;
-            let name = entry.file_name();
-            let digits = name
-                .to_str()
-                .and_then(|name| name.strip_prefix("audit-")?.strip_suffix(".jsonl"));
-            if digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_digit())) {
-                found.push(entry.path());
+            let path = entry.path();
+            if number_of(&path).is_some() {
+                found.push(path);
             }
         }
         found.sort();
@@ -120,6 +117,14 @@ impl Files {
     }
 }
 
+/// With which record a full file begins, by its name; `None` where it is none.
+pub(crate) fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let digits = name.strip_prefix("audit-")?.strip_suffix(".jsonl")?;
+    let fits = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_digit());
+    fits.then(|| digits.parse().ok())?
+}
+
 /// Writes a file as a whole or not at all, also where the power fails.
 pub(crate) fn replace(
     path: &Path,
@@ -134,6 +139,28 @@ pub(crate) fn replace(
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()))
         .and_then(|()| fs::rename(&temporary, path))
         .map_err(at_path(path))
+}
+
+/// Appends lines to a file of lines, all or none of them; what a crash left of a line is ended first, so that it spoils no other.
+pub(crate) fn append_whole(path: &Path, lines: &str) -> Result<(), LogError> {
+    let append = || {
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let length = file.metadata()?.len();
+        let mut text = lines.to_owned();
+        if length > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::Start(length - 1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                text.insert(0, '\n');
+            }
+        }
+        file.write_all(text.as_bytes()).inspect_err(|_| {
+            // Should this fail too, the next line is begun anew.
+            let _ = file.set_len(length);
+        })
+    };
+    append().map_err(at_path(path))
 }
 
 /// Appends one line to a file of lines.

@@ -3,11 +3,12 @@
 //! Owns the width of a bucket: it doubles when the span does not fit any more, so that a log of ten years is drawn as well as one
 //! of ten minutes.
 
-use artoo_protocol::message::{Ending, ExecutionStatus, FailureClass, Message};
-use artoo_protocol::{Act, Timestamp};
+use artoo_protocol::Timestamp;
+use artoo_protocol::message::{Ending, FailureClass};
 use serde::{Deserialize, Serialize};
 
 use crate::detect::{List, Seen};
+use crate::facts::{Fact, fact};
 
 /// Most buckets.
 const BUCKETS_MAX: usize = 120;
@@ -107,18 +108,32 @@ pub struct History {
 impl History {
     /// Counts what was seen.
     pub fn count(&mut self, now: Timestamp, seen: &Seen<'_>) {
-        match seen {
-            Seen::Envelope(envelope) => self.count_message(now, &envelope.payload),
-            Seen::Deed(deed) => {
-                if let Act::ModelAnswered { usage, cost, .. } = &deed.act {
-                    self.at(now, |bucket| {
-                        bucket.model_calls += 1;
-                        bucket.tokens += usage.input_tokens + usage.output_tokens;
-                        bucket.cost += cost.get();
-                    });
+        let Some(fact) = fact(seen) else { return };
+        let change = |bucket: &mut Bucket| match fact {
+            Fact::TaskBegan => bucket.tasks += 1,
+            Fact::TaskEnded { how, d } => {
+                bucket.distance += d.get();
+                match how {
+                    Ending::Accept => bucket.accepted += 1,
+                    Ending::Success => bucket.succeeded += 1,
+                    Ending::Abandon => bucket.abandoned += 1,
                 }
             }
-        }
+            Fact::Replanned => bucket.replans += 1,
+            Fact::Attempted { failed, .. } => {
+                bucket.attempts += 1;
+                bucket.failed_attempts += u64::from(failed);
+            }
+            Fact::Corrected(FailureClass::Logical) => bucket.logical += 1,
+            Fact::Corrected(FailureClass::Environmental) => bucket.environmental += 1,
+            Fact::Answered { usage, cost } => {
+                bucket.model_calls += 1;
+                bucket.tokens += usage.input_tokens + usage.output_tokens;
+                bucket.cost += cost;
+            }
+            Fact::Round { .. } | Fact::Unanswered => {}
+        };
+        self.at(now, change);
     }
 
     /// Counts a finding.
@@ -127,51 +142,6 @@ impl History {
             List::Boundary => bucket.violations += 1,
             List::Anomaly | List::Drift => bucket.anomalies += 1,
         });
-    }
-
-    fn count_message(&mut self, now: Timestamp, message: &Message) {
-        match message {
-            Message::UserInput(_) => self.at(now, |bucket| bucket.tasks += 1),
-            Message::FinalResult(result) => self.at(now, |bucket| {
-                bucket.distance += result.loss.d.get();
-                match result.directive {
-                    Ending::Accept => bucket.accepted += 1,
-                    Ending::Success => bucket.succeeded += 1,
-                    Ending::Abandon => bucket.abandoned += 1,
-                }
-            }),
-            Message::PlanDirective(_) => self.at(now, |bucket| bucket.replans += 1),
-            Message::ExecutionResult(result) => self.at(now, |bucket| {
-                bucket.attempts += 1;
-                bucket.failed_attempts += u64::from(result.status == ExecutionStatus::Failed);
-            }),
-            Message::CorrectionSignal(signal) => self.at(now, |bucket| match signal.failure_class {
-                FailureClass::Logical => bucket.logical += 1,
-                FailureClass::Environmental => bucket.environmental += 1,
-            }),
-            Message::ClarificationRequest(_)
-            | Message::ClarificationAnswer(_)
-            | Message::TaskSpec(_)
-            | Message::DirectAnswer(_)
-            | Message::MemoryQuery(_)
-            | Message::MemoryReply(_)
-            | Message::PlanningFailed(_)
-            | Message::DispatchManifest(_)
-            | Message::SubTask(_)
-            | Message::ConfirmationRequest(_)
-            | Message::ConfirmationAnswer(_)
-            | Message::SubTaskOutcome(_)
-            | Message::ReplanRequest(_)
-            | Message::OutcomeSummary(_)
-            | Message::PartialResultRequest(_)
-            | Message::PartialResult(_)
-            | Message::BudgetReached(_)
-            | Message::TaskAborted(_)
-            | Message::TaskResumed(_)
-            | Message::Megram(_)
-            | Message::AuditQuery(_)
-            | Message::AuditReport(_) => {}
-        }
     }
 
     /// Changes the bucket of an instant; one before the beginning (a clock that was set back) belongs to the first.

@@ -218,7 +218,7 @@ fn set_torn_aside(files: &Files, file: &mut File, notes: &mut Vec<String>) -> io
 }
 
 /// The last line, finished or not.
-fn last_line(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn last_line(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     let mut window = TAIL;
     loop {
         let from = length.saturating_sub(window);
@@ -244,7 +244,7 @@ fn last_link(file: &mut File, length: u64) -> io::Result<Option<Link>> {
 }
 
 /// The number in the first record, 0 where there is none.
-fn first_number(file: &mut File, length: u64) -> io::Result<u64> {
+pub(crate) fn first_number(file: &mut File, length: u64) -> io::Result<u64> {
     let mut window = 4096;
     loop {
         file.seek(SeekFrom::Start(0))?;

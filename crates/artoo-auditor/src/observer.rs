@@ -4,16 +4,14 @@
 //! file, and no effect by which it could reach a role.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use artoo_protocol::message::{AuditReport, Message, Trend};
+use artoo_protocol::message::{Message, Trend};
 use artoo_protocol::{Deed, Envelope, Millis, Role, SubTaskId, TaskId, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::counts::{Ledger, drift};
 use crate::detect::{self, Baseline, Finding, List, Seen};
-use crate::history::History;
 use crate::tuning::TuningRow;
+use crate::vocabulary::{Effect, Entry, Gap, Observed, Past};
 use crate::watched::{Watched, key};
 
 /// Time between periodic reports.
@@ -22,73 +20,6 @@ pub const REPORT_PERIOD: Millis = Millis::from_seconds(300);
 const TASKS_MAX: usize = 4_000;
 /// How many ended tasks are remembered, for a second ending.
 const ENDED_MAX: usize = 20_000;
-
-/// Messages that were not seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
-    /// Sequence number of the first; 0 when only deeds are missing.
-    pub from_seq: u64,
-    /// Sequence number of the last.
-    pub to_seq: u64,
-    /// How many.
-    pub count: u64,
-    /// Deeds that are missing beside them.
-    #[serde(default)]
-    pub deeds: u64,
-}
-
-/// What an observer is shown.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Observed {
-    /// A message.
-    Envelope(Arc<Envelope>),
-    /// What a role did beside speaking.
-    Deed(Arc<Deed>),
-    /// Messages are missing here.
-    Gap(Gap),
-}
-
-/// What goes into the log.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
-    /// A message.
-    Envelope(Arc<Envelope>),
-    /// What a role did beside speaking.
-    Deed(Arc<Deed>),
-    /// What a detector found.
-    Finding(Finding),
-    /// Messages are missing here.
-    Gap(Gap),
-    /// Something about the log itself.
-    Note(String),
-}
-
-/// Everything that the auditor may do.
-#[derive(Clone, Debug, PartialEq)]
-#[must_use]
-pub enum Effect {
-    /// Append to its own log.
-    Append {
-        /// When it was seen.
-        at: Timestamp,
-        /// What.
-        entry: Entry,
-    },
-    /// Append to its own table of closed tasks.
-    Row(Box<TuningRow>),
-    /// Tell the operator.
-    Report(Box<AuditReport>),
-}
-
-/// What is known since the beginning of the log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Past {
-    /// The counts.
-    pub ledger: Ledger,
-    /// The same over time.
-    pub history: History,
-}
 
 /// The pure part of R6.
 #[derive(Clone, Debug)]
@@ -158,21 +89,12 @@ impl Auditor {
 
     /// Messages that never reached the log, for whatever reason.
     pub fn missed(&mut self, now: Timestamp, gap: Gap) {
-        let Gap {
-            from_seq,
-            to_seq,
-            count,
-            deeds,
-        } = gap;
-        let detail = match (count, deeds) {
-            (0, deeds) => format!("{deeds} deeds were not recorded"),
-            (count, 0) => format!("{count} messages were not recorded ({from_seq} to {to_seq})"),
-            (count, deeds) => format!("{count} messages ({from_seq} to {to_seq}) and {deeds} deeds were not recorded"),
-        };
-        self.gaps += 1;
-        self.count_finding(now, &Finding::new("gap", None, to_seq, detail));
-        if count > 0 {
-            self.last_seq = self.last_seq.max(Some(to_seq));
+        // A row that is missing hides nothing of a task.
+        self.gaps += u64::from(gap.count + gap.deeds > 0);
+        let detail = format!("{gap} were not recorded");
+        self.count_finding(now, &Finding::new("gap", None, gap.to_seq, detail));
+        if gap.count > 0 {
+            self.last_seq = self.last_seq.max(Some(gap.to_seq));
         }
     }
 

@@ -7,10 +7,11 @@ use artoo_protocol::Timestamp;
 use artoo_protocol::message::AuditReport;
 use serde::Serialize;
 
+use crate::counting::Counted;
 use crate::counts::Totals;
 use crate::files::LogError;
 use crate::history::History;
-use crate::stats::{Depth, count};
+use crate::stats::{Depth, TAIL_MAX, count, keep};
 
 /// The law's report over everything, and what lies behind it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +34,22 @@ pub struct Overview {
 /// # Errors
 /// [`LogError::Io`] when the log cannot be read.
 pub fn overview(folder: &Path, now: Timestamp) -> Result<Overview, LogError> {
+    Ok(seen(count(folder, Depth::Whole)?, now))
+}
+
+/// The same, and where many records had to be read for it, what was counted is kept for the next time. The caller holds the data folder.
+///
+/// # Errors
+/// [`LogError::Io`] when the log cannot be read, or the counts cannot be written.
+pub fn recount(folder: &Path, now: Timestamp) -> Result<Overview, LogError> {
     let counted = count(folder, Depth::Whole)?;
+    if counted.looked_at >= TAIL_MAX as u64 && counted.unread == 0 {
+        keep(folder, &counted)?;
+    }
+    Ok(seen(counted, now))
+}
+
+fn seen(counted: Counted, now: Timestamp) -> Overview {
     let past = counted.past;
     let mut report = past.ledger.report("on-demand", now, &past.ledger.totals);
     if counted.unread > 0 {
@@ -41,11 +57,11 @@ pub fn overview(folder: &Path, now: Timestamp) -> Result<Overview, LogError> {
             .anomalies
             .push(format!("{} records could not be read", counted.unread));
     }
-    Ok(Overview {
+    Overview {
         report,
         totals: past.ledger.totals,
         findings: past.ledger.found,
         history: past.history,
         records_read: counted.looked_at,
-    })
+    }
 }

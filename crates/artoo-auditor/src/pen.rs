@@ -3,7 +3,6 @@
 //! Owns what happens when the disk is slow or full: nothing waits, what is lost is counted, and the count is written as soon as
 //! that is possible. Must not know what an entry means.
 
-use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::thread::JoinHandle;
 
@@ -11,12 +10,12 @@ use artoo_protocol::Timestamp;
 use artoo_protocol::message::AuditReport;
 use serde::Serialize;
 
-use crate::files::{LogError, at_path, replace};
+use crate::files::{LogError, append_whole, replace};
 use crate::log::Log;
-use crate::observer::{Entry, Gap, Past};
 use crate::recorder::Redact;
 use crate::stats::{STATS_FORMAT, Stats};
 use crate::tuning::TuningRow;
+use crate::vocabulary::{Entry, Gap, Past};
 
 /// Records that are written in one go.
 const BATCH: usize = 1_024;
@@ -75,9 +74,11 @@ impl Pen {
         }
     }
 
-    /// Adds a row to the table of tasks; without room it is left out, the log still has everything.
-    pub fn row(&self, row: Box<TuningRow>) {
-        let _ = self.sender.try_send(Job::Row(row));
+    /// Adds a row to the table of tasks, or counts it as missed; the log still has everything that it was made of.
+    pub fn row(&mut self, row: Box<TuningRow>) {
+        if self.sender.try_send(Job::Row(row)).is_err() {
+            self.lost = merge(self.lost, &Entry::Gap(Gap::rows(1)));
+        }
     }
 
     /// Asks for the counts to be kept; when the queue is full, the next time will do.
@@ -110,7 +111,7 @@ fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
             from_seq: envelope.seq,
             to_seq: envelope.seq,
             count: 1,
-            deeds: 0,
+            ..Gap::default()
         },
         Entry::Deed(_) => Gap {
             deeds: 1,
@@ -126,6 +127,7 @@ fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
         to_seq: if lost.count == 0 { gap.to_seq } else { lost.to_seq },
         count: gap.count.saturating_add(lost.count),
         deeds: gap.deeds.saturating_add(lost.deeds),
+        rows: gap.rows.saturating_add(lost.rows),
     })
 }
 
@@ -134,8 +136,8 @@ pub(crate) struct Writer {
     log: Log,
     redact: Redact,
     now: Timestamp,
-    /// Rows of closed tasks, to be written with the batch.
-    rows: String,
+    /// Rows of closed tasks, to be written with the batch, and how many.
+    rows: (String, u64),
     last_report: Option<Box<AuditReport>>,
     /// What the batch being written holds, should it be lost.
     batch: Option<Gap>,
@@ -149,7 +151,7 @@ impl Writer {
             log,
             redact,
             now,
-            rows: String::new(),
+            rows: (String::new(), 0),
             last_report,
             batch: None,
             lost: None,
@@ -191,8 +193,10 @@ impl Writer {
                 self.append(at, &entry);
             }
             Job::Row(row) => {
-                self.rows.push_str(&self.masked(&*row));
-                self.rows.push('\n');
+                let row = self.masked(&*row);
+                self.rows.0.push_str(&row);
+                self.rows.0.push('\n');
+                self.rows.1 += 1;
             }
             Job::Keep { past, report } => {
                 self.last_report = report.or(self.last_report.take());
@@ -229,15 +233,12 @@ impl Writer {
         self.note_trouble(written);
         let sealed = self.log.seal_if_due(self.now);
         self.note_trouble(sealed);
-        if !self.rows.is_empty() {
-            let path = self.log.files().tuning();
-            let rows = std::mem::take(&mut self.rows);
-            let written = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(&path)
-                .and_then(|mut file| file.write_all(rows.as_bytes()))
-                .map_err(at_path(&path));
+        let (rows, count) = std::mem::take(&mut self.rows);
+        if count > 0 {
+            let written = append_whole(&self.log.files().tuning(), &rows);
+            if written.is_err() {
+                self.lost = merge(self.lost, &Entry::Gap(Gap::rows(count)));
+            }
             self.note_trouble(written);
         }
     }

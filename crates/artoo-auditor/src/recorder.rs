@@ -12,9 +12,10 @@ use artoo_protocol::{Millis, Timestamp};
 
 use crate::files::{LogError, at_path};
 use crate::log::Log;
-use crate::observer::{Auditor, Effect, Observed, Past, REPORT_PERIOD};
+use crate::observer::{Auditor, REPORT_PERIOD};
 use crate::pen::{Pen, Writer};
 use crate::stats::{Depth, count, read_stats};
+use crate::vocabulary::{Effect, Observed, Past};
 
 /// Masks secrets in one JSON text before it is written.
 pub type Redact = Arc<dyn Fn(String) -> String + Send + Sync>;
@@ -57,6 +58,8 @@ pub struct Recorder {
     pen: Pen,
     redact: Redact,
     kept: Timestamp,
+    /// Whether what is counted begins with the log. Where it does not, it is not kept: that would hide for ever what is missing.
+    whole: bool,
 }
 
 impl Recorder {
@@ -66,7 +69,7 @@ impl Recorder {
     /// [`LogError`] when the log cannot be opened.
     pub fn start(folder: &Path, now: Timestamp, options: Options) -> Result<Self, LogError> {
         let (log, notes) = Log::open(folder, options.full_at)?;
-        let past = count(folder, Depth::Tail).map(|counted| counted.past)?;
+        let counted = count(folder, Depth::Tail)?;
         let (sender, receiver) = sync_channel(options.queue);
         let last_report = read_stats(folder).last_report.map(Box::new);
         let writer = Writer::new(log, Arc::clone(&options.redact), now, last_report);
@@ -75,10 +78,11 @@ impl Recorder {
             .spawn(move || writer.run(&receiver, notes))
             .map_err(at_path(folder))?;
         Ok(Self {
-            auditor: Auditor::new(now, options.period, past),
+            auditor: Auditor::new(now, options.period, counted.past),
             pen: Pen::new(sender, thread),
             redact: options.redact,
             kept: now,
+            whole: counted.whole,
         })
     }
 
@@ -125,7 +129,7 @@ impl Recorder {
         let effect = self.auditor.exit(now);
         let report = self.perform(now, effect);
         // Whoever begins anew knows nothing of the tasks that are still open, so their state is no part of what is kept.
-        let past = Some(Box::new(self.auditor.whole().clone()));
+        let past = self.whole.then(|| Box::new(self.auditor.whole().clone()));
         self.pen.finish(now, past, report.as_ref())?;
         Ok(report)
     }
@@ -164,7 +168,7 @@ impl Recorder {
 
     /// What was counted, if no task is under way: whoever goes on from there has missed no beginning.
     fn at_rest(&self) -> Option<Box<Past>> {
-        (self.auditor.open_tasks() == 0).then(|| Box::new(self.auditor.whole().clone()))
+        (self.whole && self.auditor.open_tasks() == 0).then(|| Box::new(self.auditor.whole().clone()))
     }
 }
 

@@ -7,18 +7,19 @@ use std::fs;
 use std::path::Path;
 
 use artoo_protocol::message::AuditReport;
-use artoo_protocol::{Deed, Envelope, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Frame, Kind, Link};
-use crate::files::{Files, LogError};
+use crate::chain::{Frame, Link};
+use crate::counting::{Counted, Counting, count_all};
+use crate::files::{Files, LogError, replace};
 use crate::lines::{Backwards, Lines};
-use crate::observer::{Auditor, Gap, Past, REPORT_PERIOD};
+use crate::parse::Parsed;
+use crate::vocabulary::Past;
 
 /// Version of `audit_stats.json`.
 pub(crate) const STATS_FORMAT: u32 = 2;
 /// So many records behind the kept counts are looked at one by one; behind more, the log is read from its beginning.
-const TAIL_MAX: usize = 50_000;
+pub(crate) const TAIL_MAX: usize = 50_000;
 
 /// What `audit_stats.json` keeps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,16 +44,6 @@ pub fn read_stats(folder: &Path) -> Stats {
         .unwrap_or_default()
 }
 
-/// The counts up to the end of the log.
-#[derive(Debug)]
-pub(crate) struct Counted {
-    pub past: Past,
-    /// Records that this version cannot read.
-    pub unread: u64,
-    /// Records that were looked at now; the others are known from the kept counts.
-    pub looked_at: u64,
-}
-
 /// How far back the log may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -72,20 +63,34 @@ pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
     {
         let mut counting = Counting::new(stats.past);
         for line in tail.iter().rev() {
-            counting.take(line);
+            counting.take(Parsed::of(line));
         }
         return Ok(counting.end());
     }
-    let mut counting = Counting::new(Past::default());
-    let mut lines = Lines::open(&files)?;
-    while let Some(line) = lines.next()?.filter(|line| line.finished || !line.last_file) {
-        if depth == Depth::Tail && counting.looked_at >= TAIL_MAX as u64 {
-            // Too much for a start; `artoo audit report` reads it all.
-            return Ok(Counting::new(stats.past).end());
-        }
-        counting.take(line.bytes);
-    }
-    Ok(counting.end())
+    let most = match depth {
+        Depth::Whole => u64::MAX,
+        // More is too much for a start; `artoo audit report` reads it all.
+        Depth::Tail => TAIL_MAX as u64,
+    };
+    let whole = count_all(&mut Lines::open(&files)?, most)?;
+    Ok(whole.unwrap_or(Counted {
+        whole: false,
+        ..Counting::new(stats.past).end()
+    }))
+}
+
+/// Keeps what was counted up to the end of the log, for whoever goes on; nobody may be writing to it.
+pub(crate) fn keep(folder: &Path, counted: &Counted) -> Result<(), LogError> {
+    let files = Files::new(folder);
+    let last = Backwards::open(&files)?.next()?;
+    let stats = Stats {
+        format: STATS_FORMAT,
+        upto: last.as_deref().and_then(Frame::read).map(|frame| frame.link()),
+        past: counted.past.clone(),
+        ..read_stats(folder)
+    };
+    // What stands there came from the log, whose secrets were masked before they were written.
+    replace(&files.stats(), &stats, |text| text)
 }
 
 /// The records behind this one, last first; `None` where it is not found among the last of the log.
@@ -101,69 +106,4 @@ fn tail_behind(files: &Files, upto: Link) -> Result<Option<Vec<Vec<u8>>>, LogErr
         }
     }
     Ok((upto == Link::genesis()).then_some(tail))
-}
-
-/// A fresh auditor to which a log is shown.
-struct Counting {
-    auditor: Option<Auditor>,
-    past: Past,
-    unread: u64,
-    looked_at: u64,
-}
-
-impl Counting {
-    const fn new(past: Past) -> Self {
-        Self {
-            auditor: None,
-            past,
-            unread: 0,
-            looked_at: 0,
-        }
-    }
-
-    fn take(&mut self, line: &[u8]) {
-        self.looked_at += 1;
-        if self.look(line).is_none() {
-            self.unread += 1;
-        }
-    }
-
-    fn look(&mut self, line: &[u8]) -> Option<()> {
-        let frame = Frame::read(line)?;
-        if matches!(frame.kind, Kind::Note | Kind::Finding) {
-            // Findings are made anew from what was seen.
-            return Some(());
-        }
-        let at = Timestamp::parse(frame.at).ok()?;
-        let past = &mut self.past;
-        let auditor = self
-            .auditor
-            .get_or_insert_with(|| Auditor::new(at, REPORT_PERIOD, std::mem::take(past)));
-        let mut found = Vec::new();
-        match frame.kind {
-            Kind::Envelope => {
-                let envelope: Envelope = serde_json::from_slice(frame.body).ok()?;
-                // That a report was asked for then closes no window now.
-                auditor.look(at, &envelope, &mut found);
-            }
-            Kind::Deed => {
-                let deed: Deed = serde_json::from_slice(frame.body).ok()?;
-                auditor.look_at_deed(at, &deed, &mut found);
-            }
-            Kind::Gap => {
-                let gap: Gap = serde_json::from_slice(frame.body).ok()?;
-                auditor.missed(at, gap);
-            }
-            Kind::Note | Kind::Finding | Kind::Other => {}
-        }
-        Some(())
-    }
-
-    fn end(self) -> Counted {
-        Counted {
-            past: self.auditor.map_or(self.past, Auditor::into_past),
-            unread: self.unread,
-            looked_at: self.looked_at,
-        }
-    }
 }

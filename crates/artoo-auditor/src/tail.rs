@@ -1,10 +1,8 @@
-//! Looking into a log: the latest records that fit a filter, and those to come (design §16).
+//! Looking into a log: the latest records that fit a filter (design §16).
 //!
-//! Owns filters, which look at bytes and parse nothing, so that a million records are passed through in about a second, and the
-//! words in which a record is shown.
+//! Owns filters, which look at bytes and parse nothing (docs/performance.md says how many records that passes in a second), and
+//! the words in which a record is shown.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use artoo_protocol::text::one_line;
@@ -12,7 +10,7 @@ use artoo_protocol::{Role, TaskId, Timestamp};
 use serde_json::Value;
 
 use crate::chain::{Frame, Kind};
-use crate::files::{Files, LogError, at_path};
+use crate::files::{Files, LogError};
 use crate::lines::Backwards;
 
 /// Longest summary of a record, in characters.
@@ -161,90 +159,6 @@ pub fn last(folder: &Path, sieve: &Sieve, count: usize) -> Result<Vec<Vec<u8>>, 
     }
     found.reverse();
     Ok(found)
-}
-
-/// The end of a log, to which another process may write.
-#[derive(Debug)]
-pub struct Follow {
-    files: Files,
-    file: Option<File>,
-    rest: Vec<u8>,
-}
-
-impl Follow {
-    /// From the end of what is there now.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] when the log cannot be read.
-    pub fn from_end(folder: &Path) -> Result<Self, LogError> {
-        let files = Files::new(folder);
-        let mut file = open(&files)?;
-        let mut rest = Vec::new();
-        if let Some(file) = &mut file {
-            // Whole lines are known already; of one that is being written the beginning is taken along.
-            let path = files.log();
-            let length = file.metadata().map_err(at_path(&path))?.len();
-            let from = length.saturating_sub(1 << 16);
-            file.seek(SeekFrom::Start(from)).map_err(at_path(&path))?;
-            file.read_to_end(&mut rest).map_err(at_path(&path))?;
-            let end = memchr::memrchr(b'\n', &rest).map_or(0, |at| at + 1);
-            rest.drain(..end);
-        }
-        Ok(Self { files, file, rest })
-    }
-
-    /// The lines that were finished since the last time.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] when the log cannot be read.
-    pub fn poll(&mut self) -> Result<Vec<Vec<u8>>, LogError> {
-        let path = self.files.log();
-        if let Some(file) = &mut self.file {
-            file.read_to_end(&mut self.rest).map_err(at_path(&path))?;
-        }
-        if !self.is_current()? {
-            // The file was full: its last lines are read, the new one begins.
-            if let Some(file) = &mut self.file {
-                file.read_to_end(&mut self.rest).map_err(at_path(&path))?;
-            }
-            self.file = open(&self.files)?;
-            if let Some(file) = &mut self.file {
-                file.read_to_end(&mut self.rest).map_err(at_path(&path))?;
-            }
-        }
-        let end = memchr::memrchr(b'\n', &self.rest).map_or(0, |at| at + 1);
-        let whole: Vec<u8> = self.rest.drain(..end).collect();
-        let lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        Ok(lines.map(<[u8]>::to_vec).collect())
-    }
-
-    /// Whether the open file is still the one that is written.
-    fn is_current(&self) -> Result<bool, LogError> {
-        let path = self.files.log();
-        let now = match fs::metadata(&path) {
-            Ok(now) => now,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            Err(source) => return Err(at_path(&path)(source)),
-        };
-        let Some(file) = &self.file else { return Ok(false) };
-        let open = file.metadata().map_err(at_path(&path))?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            Ok((open.dev(), open.ino()) == (now.dev(), now.ino()))
-        }
-        #[cfg(not(unix))]
-        Ok(open.len() <= now.len())
-    }
-}
-
-fn open(files: &Files) -> Result<Option<File>, LogError> {
-    let path = files.log();
-    match File::open(&path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(at_path(&path)(source)),
-    }
 }
 
 /// A record in one line of words.

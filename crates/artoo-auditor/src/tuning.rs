@@ -3,9 +3,9 @@
 //! Owns the row and how it grows with what is seen. The rows are lines of `tuning.jsonl` in the data folder.
 
 use artoo_protocol::message::{
-    Cause, Directive, Ending, ExecutionStatus, Message, OutcomeStatus, Recommendation, SubTaskOutcome, Urgency,
+    Cause, Directive, Ending, ExecutionStatus, Loss, Message, OutcomeStatus, Recommendation, SubTaskOutcome, Urgency,
 };
-use artoo_protocol::{Act, Finite, Millis, Slug, TaskId, Timestamp, Unit01};
+use artoo_protocol::{Act, Finite, Millis, Slug, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::detect::Seen;
@@ -58,18 +58,9 @@ pub struct RoundRow {
     pub rejected: bool,
     /// R4b's advice.
     pub recommendation: Recommendation,
-    /// The signals by which R7 decided.
-    #[serde(rename = "D")]
-    pub d: Unit01,
-    /// The signals by which R7 decided.
-    #[serde(rename = "P")]
-    pub p: Unit01,
-    /// The signals by which R7 decided.
-    #[serde(rename = "Omega")]
-    pub omega: Unit01,
-    /// Their loss.
-    #[serde(rename = "L")]
-    pub l: Finite,
+    /// The signals by which R7 decided, and their loss.
+    #[serde(flatten)]
+    pub loss: Loss,
     /// ∇L.
     pub grad_l: Finite,
     /// The decision; absent while there is none.
@@ -99,18 +90,9 @@ pub struct TuningRow {
     pub replans: u32,
     /// Rounds in order; the first 100.
     pub rounds: Vec<RoundRow>,
-    /// The last signals.
-    #[serde(rename = "D")]
-    pub d: Unit01,
-    /// The last signals.
-    #[serde(rename = "P")]
-    pub p: Unit01,
-    /// The last signals.
-    #[serde(rename = "Omega")]
-    pub omega: Unit01,
-    /// Their loss.
-    #[serde(rename = "L")]
-    pub l: Finite,
+    /// The last signals, and their loss.
+    #[serde(flatten)]
+    pub loss: Loss,
     /// The last ∇L.
     pub grad_l: Finite,
     /// Criteria that failed or were not run.
@@ -204,19 +186,13 @@ impl Growing {
             if let Some(round) = self.undecided() {
                 round.directive = Some(Decision::Again(directive.directive));
                 round.urgency = directive.urgency;
-                (round.d, round.p, round.omega, round.l) = (
-                    directive.loss.d,
-                    directive.loss.p,
-                    directive.loss.omega,
-                    directive.loss.l,
-                );
+                round.loss = directive.loss;
                 round.grad_l = directive.grad_l;
             }
         } else if let Message::FinalResult(result) = &envelope.payload {
-            let loss = result.loss;
             if let Some(round) = self.undecided() {
                 round.directive = Some(Decision::End(result.directive));
-                (round.d, round.p, round.omega, round.l) = (loss.d, loss.p, loss.omega, loss.l);
+                round.loss = result.loss;
                 round.grad_l = result.grad_l;
             }
             let ended_at = envelope.timestamp;
@@ -231,10 +207,7 @@ impl Growing {
                 cause: result.cause,
                 replans: result.replans,
                 rounds: std::mem::take(&mut self.rounds),
-                d: loss.d,
-                p: loss.p,
-                omega: loss.omega,
-                l: loss.l,
+                loss: result.loss,
                 grad_l: result.grad_l,
                 unmet: count(result.unmet.len()),
                 unverified: count(result.unverified.len()),
@@ -292,10 +265,7 @@ impl Growing {
             not_run: of(OutcomeStatus::NotRun),
             rejected: closed_by == ClosedBy::Gap && matched > 0 && matched == count(outcomes.len()),
             recommendation: Recommendation::default(),
-            d: Unit01::ZERO,
-            p: Unit01::ZERO,
-            omega: Unit01::ZERO,
-            l: Finite::ZERO,
+            loss: Loss::default(),
             grad_l: Finite::ZERO,
             directive: None,
             urgency: Urgency::default(),

@@ -146,6 +146,11 @@ impl Hub {
         }
     }
 
+    /// Tells observers what memory's own model, the Dreamer, did: it asks beside every task, and no driver performs that (design §15, §16).
+    pub fn dreamt(&self, act: Act) {
+        self.did(Role::R5, None, Some(act));
+    }
+
     /// Where a task stands; the provisional and the final id of a run are the same task.
     pub fn phase(&self, task: &TaskId) -> Phase {
         locked(&self.shared.state).lives.phase(task)

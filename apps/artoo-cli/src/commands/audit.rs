@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use artoo_auditor::tail::{Anomalies, Filter, Follow, Sieve, describe, last};
-use artoo_auditor::{Checkpoint, DETECTORS, LogError, Overview, checkpoint, overview, page, verify};
+use artoo_auditor::tail::{Anomalies, Filter, Sieve, describe, last};
+use artoo_auditor::{Checkpoint, DETECTORS, Follow, LogError, Overview, checkpoint, overview, page, recount, verify};
 use artoo_bus::SystemClock;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Clock;
@@ -12,6 +12,7 @@ use artoo_protocol::{MessageKind, Role, Timestamp};
 use serde_json::json;
 
 use crate::args::{AuditCommand, AuditTail};
+use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,7 +26,15 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
     match command {
         AuditCommand::Report { html, json } => {
-            let seen = overview(data, SystemClock.now()).map_err(failed)?;
+            let now = SystemClock.now();
+            // What was counted can be kept where no other artoo writes there.
+            let held = data.is_dir().then(|| DataFolder::open(data, now).ok()).flatten();
+            let seen = if held.is_some() {
+                recount(data, now)
+            } else {
+                overview(data, now)
+            }
+            .map_err(failed)?;
             if let Some(file) = html {
                 std::fs::write(file, page(&seen)).map_err(|e| failed(format!("{}: {e}", file.display())))?;
                 output::note(&format!("the page is in {}", file.display()));
@@ -145,15 +154,18 @@ fn tail(arguments: &AuditTail, data: &Path) -> Result<(), Failure> {
         show(line);
     }
     while let Some(follow) = &mut follow {
-        for line in follow.poll().map_err(failed)? {
-            if sieve.admits(&line) && !known.contains(&line) {
-                show(&line);
+        let come = follow.poll().map_err(failed)?;
+        for line in &come {
+            if sieve.admits(line) && !known.contains(line) {
+                show(line);
             }
         }
         if output::is_broken() {
             break;
         }
-        std::thread::sleep(LOOK_EVERY);
+        if come.is_empty() {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
     Ok(())
 }

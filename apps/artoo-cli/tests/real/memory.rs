@@ -189,6 +189,16 @@ fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
     let mut dream = sandbox.with_model(&server, &["memory", "dream", "--json"]);
     let dreamt = Running::start(&mut dream).wait();
     assert_eq!(dreamt.ended(0).json()["rules"][0]["rule"], "Take the way that worked.");
+    // The auditor has seen what was asked, what it cost, and what came of it.
+    let tail = sandbox.run(&["audit", "tail", "--role", "R5", "--json"]);
+    let acts: Vec<_> = tail
+        .ended(0)
+        .json_lines()
+        .iter()
+        .map(|line| line["deed"]["act"].clone())
+        .collect();
+    assert_eq!(acts, ["model_asked", "model_answered", "stored"]);
+    sandbox.run(&["audit", "verify"]).ended(0);
     let stats = sandbox.run(&["memory", "stats", "--json"]).ended(0).json();
     assert_eq!(
         (&stats["C"], &stats["dreams"]["rules"], &stats["dreams"]["calls"]),

@@ -1,30 +1,31 @@
-//! Drawings of counts over time, as SVG (design §16).
+//! Drawings of numbers in a row, as SVG (design §16).
 //!
 //! Owns scales and shapes. Colours are classes, so that the page decides.
 
 use std::fmt::Write as _;
 
-use artoo_protocol::{Millis, Timestamp};
-
-use crate::history::{Bucket, History};
+use super::sheet::escaped;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 44.0;
+const LEFT: f64 = 52.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
-const BOTTOM: f64 = 22.0;
+const BOTTOM: f64 = 26.0;
 
 /// One quantity.
+#[derive(Clone, Debug)]
 pub struct Series {
+    /// What it is.
     pub name: &'static str,
+    /// Its colour: `a` to `e`.
     pub class: &'static str,
-    /// `None` where there is nothing to measure.
-    pub of: fn(&Bucket) -> Option<f64>,
+    /// From left to right; `None` where there is nothing to measure.
+    pub values: Vec<Option<f64>>,
 }
 
 /// How it is drawn.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Bars upon each other.
     Stacked,
@@ -35,15 +36,31 @@ pub enum Shape {
 }
 
 /// One drawing.
+#[derive(Clone, Debug)]
 pub struct Chart {
-    pub title: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// How.
     pub shape: Shape,
+    /// Of equal length.
     pub series: Vec<Series>,
+    /// Words at both ends of the horizontal axis.
+    pub ends: (String, String),
 }
 
 impl Chart {
+    /// The drawing with its title and its key, in a frame.
+    pub fn card(&self) -> String {
+        let title = escaped(&self.title);
+        format!(
+            "<section class=\"card\"><h2>{title}</h2>{}{}</section>",
+            self.key(),
+            self.draw()
+        )
+    }
+
     /// Which colour is what.
-    pub fn key(&self) -> String {
+    fn key(&self) -> String {
         let names = self
             .series
             .iter()
@@ -51,19 +68,18 @@ impl Chart {
         format!("<div class=\"key\">{}</div>", names.collect::<String>())
     }
 
-    /// The drawing.
-    pub fn draw(&self, history: &History) -> String {
-        let Some(start) = history.start.filter(|_| !history.buckets.is_empty()) else {
+    fn draw(&self) -> String {
+        let values: Vec<Vec<Option<f64>>> = self.series.iter().map(|s| self.values(s)).collect();
+        let count = values.first().map_or(0, Vec::len);
+        if count == 0 {
             return "<p>Nothing was seen yet.</p>".to_owned();
-        };
-        let values: Vec<Vec<Option<f64>>> = self.series.iter().map(|s| self.values(s, &history.buckets)).collect();
+        }
         let top = ceiling(self.highest(&values));
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-            self.title
+            escaped(&self.title)
         );
-        scale(&mut svg, top, start, history);
-        let count = history.buckets.len();
+        self.scale(&mut svg, top);
         match self.shape {
             Shape::Stacked => self.bars(&mut svg, &values, top, count),
             Shape::Curves | Shape::Sums => {
@@ -76,17 +92,16 @@ impl Chart {
         svg
     }
 
-    fn values(&self, series: &Series, buckets: &[Bucket]) -> Vec<Option<f64>> {
+    fn values(&self, series: &Series) -> Vec<Option<f64>> {
         let mut sum = 0.0;
-        let value = |bucket: &Bucket| {
-            let value = (series.of)(bucket);
+        let value = |value: &Option<f64>| {
             if self.shape == Shape::Sums {
                 sum += value.unwrap_or(0.0);
                 return Some(sum);
             }
-            value
+            *value
         };
-        buckets.iter().map(value).collect()
+        series.values.iter().map(value).collect()
     }
 
     fn highest(&self, values: &[Vec<Option<f64>>]) -> f64 {
@@ -100,6 +115,29 @@ impl Chart {
             }
         };
         (0..count).map(highest).fold(0.0, f64::max)
+    }
+
+    /// Lines and words of the axes.
+    fn scale(&self, svg: &mut String, top: f64) {
+        for part in [0.0, 0.5, 1.0] {
+            let at = y(top * part, top);
+            let _ = write!(
+                svg,
+                "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                at + 4.0,
+                number(top * part)
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"{LEFT}\" y=\"{0}\">{1}</text><text x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>",
+            HEIGHT - 6.0,
+            escaped(&self.ends.0),
+            WIDTH - RIGHT,
+            escaped(&self.ends.1)
+        );
     }
 
     fn bars(&self, svg: &mut String, values: &[Vec<Option<f64>>], top: f64, count: usize) {
@@ -150,40 +188,6 @@ fn curve(svg: &mut String, class: &str, values: &[Option<f64>], top: f64, count:
             number(value)
         );
     }
-}
-
-/// Lines and words of the axes.
-fn scale(svg: &mut String, top: f64, start: Timestamp, history: &History) {
-    for part in [0.0, 0.5, 1.0] {
-        let at = y(top * part, top);
-        let _ = write!(
-            svg,
-            "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
-            number(top * part)
-        );
-    }
-    let count = i64::try_from(history.buckets.len()).unwrap_or(0);
-    let span = Millis(u64::try_from(history.width_ms.saturating_mul(count)).unwrap_or(0));
-    let end = start.plus(span);
-    let day = span.0 > 86_400_000;
-    let _ = write!(
-        svg,
-        "<text x=\"{LEFT}\" y=\"{0}\">{1}</text><text x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>",
-        HEIGHT - 6.0,
-        words(start, day),
-        WIDTH - RIGHT,
-        words(end, day)
-    );
-}
-
-/// The day, or the minute where all is of about one day.
-fn words(at: Timestamp, day: bool) -> String {
-    let text = at.to_string();
-    let shown = if day { text.get(..10) } else { text.get(..16) };
-    shown.unwrap_or(&text).replace('T', " ")
 }
 
 /// The next round number.

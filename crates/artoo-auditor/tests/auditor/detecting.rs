@@ -167,6 +167,14 @@ fn megram(changes: &Value) -> Step {
     (Role::R7, with(base, changes))
 }
 
+fn correction() -> Step {
+    let said = json!({
+        "type": "CorrectionSignal", "subtask_id": "s1", "parent_task_id": task(1), "attempt_number": 1,
+        "failed_criterion": "c", "failure_class": "logical", "what_was_wrong": "w", "what_to_do": "d",
+    });
+    (Role::R4a, said)
+}
+
 fn asked(role: Role) -> Step {
     (role, json!({"act": "model_asked", "call": 1, "form": "x"}))
 }
@@ -236,13 +244,6 @@ fn ggs_thrashing() {
 
 #[test]
 fn endless_correction() {
-    let correction = || {
-        let said = json!({
-            "type": "CorrectionSignal", "subtask_id": "s1", "parent_task_id": task(1), "attempt_number": 1,
-            "failed_criterion": "c", "failure_class": "logical", "what_was_wrong": "w", "what_to_do": "d",
-        });
-        (Role::R4a, said)
-    };
     let four = [correction(), correction(), correction(), correction()];
     check("endless_correction", &four, &four[..2]);
 }
@@ -272,6 +273,12 @@ fn fan_in_incomplete() {
     let early = [&start[..], &[ending("accept", "met", &json!({}))]].concat();
     let aborted = [&start[..], &[ending("abandon", "aborted", &json!({}))]].concat();
     check("fan_in_incomplete", &early, &aborted);
+    // A failure that R4a never told; and of a task that another process began, only what is missing.
+    let failed = outcome_value("s2", "failed");
+    let invented = [&start[..], &[gap(&[matched("s1"), failed])]].concat();
+    check("fan_in_incomplete", &invented, &good);
+    let resumed = [manifest(&["s1"]), summary(&[matched("s1")])];
+    check("fan_in_incomplete", &[manifest(&["s1"]), summary(&[])], &resumed);
 }
 
 #[test]
@@ -295,6 +302,20 @@ fn blocked_reuse() {
         ))
     };
     check("blocked_reuse", &reads("data"), &reads("data/other"));
+    check(
+        "blocked_reuse",
+        &runs(json!({"programs": ["curl"]})),
+        &runs(json!({"programs": ["wget"]})),
+    );
+    let plain = |tool: &str| does(attempt("s2", "completed", &[call(tool, &json!({}))]));
+    check("blocked_reuse", &plain("search"), &plain("find_files"));
+    // Only the latest directive counts.
+    let lifted = [
+        blocks.clone(),
+        directive("refine", 0.4, &json!({})),
+        subtask("s3", &["search"]),
+    ];
+    assert_eq!(found(&lifted), []);
 }
 
 #[test]
@@ -320,6 +341,17 @@ fn forbidden_model_call() {
     check("forbidden_model_call", &late, &[]);
     // Of a task that another process began, too little is known.
     assert_eq!(found(&[asked(Role::R4a)]), []);
+    // What broke on infrastructure, and what was sent back already, is not for a model either.
+    let (_, mut broken) = attempt("s1", "uncertain", &[]);
+    broken["infrastructure"] = json!(true);
+    let broken = [input(true), (Role::R3, broken), asked(Role::R4a)];
+    check("forbidden_model_call", &broken, &judged("uncertain"));
+    let again = [&judged("completed")[..], &[correction(), asked(Role::R4a)]].concat();
+    check(
+        "forbidden_model_call",
+        &again,
+        &[&judged("completed")[..], &[correction()]].concat(),
+    );
 }
 
 #[test]
@@ -334,6 +366,9 @@ fn rejected_success() {
     ];
     check("rejected_success", &[rejection.clone(), good], &[rejection, bad]);
     assert_eq!(found(&later), [], "the next round was accepted");
+    // A round in which a step failed is no rejection of the merged result.
+    let partial = gap(&[outcome_value("s1", "matched"), outcome_value("s2", "failed")]);
+    assert_eq!(found(&[partial, ending("success", "within_threshold", &json!({}))]), []);
 }
 
 #[test]
@@ -365,6 +400,10 @@ fn claim_without_evidence() {
         &[ending("accept", "met", &unmet)],
         &[ending("success", "within_threshold", &unmet)],
     );
+    let none = json!({"criteria_verdicts": [], "success_criteria": []});
+    check("claim_without_evidence", &claims(none), &claims(json!({})));
+    let one_of_two = json!({"success_criteria": ["c", "d"]});
+    check("claim_without_evidence", &claims(one_of_two), &claims(json!({})));
 }
 
 #[test]
@@ -381,6 +420,17 @@ fn cost_runaway() {
     };
     assert_eq!((run(79_000), run(81_000)), (0, 1));
     assert_eq!(found(&[answered(10_000_000)]), [], "without a past nothing is too much");
+    // However cheap the others were, a small task is none.
+    let small = |tokens: u64| {
+        let mut past = Past::default();
+        (past.ledger.totals.ended, past.ledger.totals.tokens_of_ended) = (20, 20_000);
+        let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
+        auditor
+            .observe(at(1), observed(&mut Wire::default(), &answered(tokens)))
+            .len()
+            - 1
+    };
+    assert_eq!((small(49_999), small(50_001)), (0, 1));
 }
 
 #[test]
@@ -403,6 +453,21 @@ fn memory_junk() {
     };
     check("memory_junk", &ends("aborted"), &ends("divergence"));
     check("memory_junk", &ends("no_model"), &ends("budget"));
+    let (_, wish) = megram(&json!({"content": "ok"}));
+    assert_eq!(
+        found(&[(Role::User, wish)]),
+        [],
+        "a person may have anything remembered"
+    );
+    let lessons = |count: u32| -> Vec<Step> {
+        let lesson = |n| megram(&json!({"content": format!("lesson number {n}")}));
+        (0..count).map(lesson).collect()
+    };
+    check("memory_junk", &lessons(501), &lessons(500));
+    // Tokens or money that ran out say nothing about the approach; time that ran out does.
+    let reached = json!({"type": "BudgetReached", "task_id": task(1), "budget": "tokens", "used": 10.0, "limit": 9.0});
+    let spent = [&[(Role::Runtime, reached)], &ends("budget")[..]].concat();
+    check("memory_junk", &spent, &ends("budget"));
 }
 
 #[test]
@@ -439,10 +504,6 @@ fn examples() -> BTreeMap<&'static str, String> {
     let (_, refine) = directive("refine", 0.5, &json!({}));
     let (_, lesson) = megram(&json!({}));
     let curl = [call("shell", &json!({"programs": ["curl"]}))];
-    let correction = json!({
-        "type": "CorrectionSignal", "subtask_id": "s1", "parent_task_id": task(1), "attempt_number": 1,
-        "failed_criterion": "c", "failure_class": "logical", "what_was_wrong": "w", "what_to_do": "d",
-    });
     let yes = json!({"type": "ConfirmationAnswer", "request_id": "q1", "task_id": task(1), "consent": "yes"});
     BTreeMap::from([
         (
@@ -454,7 +515,7 @@ fn examples() -> BTreeMap<&'static str, String> {
         ("foreign_megram", first(&[(Role::R2, lesson)])),
         ("second_final_result", first(&[ended.clone(), ended])),
         ("ggs_thrashing", first(&[breaks(0.8), breaks(0.8)])),
-        ("endless_correction", first(&vec![(Role::R4a, correction); 3])),
+        ("endless_correction", first(&vec![correction(); 3])),
         ("duplicate_subtask", first(&[subtask("s1", &[]), subtask("s1", &[])])),
         (
             "fan_in_incomplete",
@@ -500,8 +561,8 @@ fn every_detector_has_its_page() {
         let mut title = row.title.to_owned();
         title[..1].make_ascii_uppercase();
         let text = format!(
-            "# `{}`\n\n{note}\n\n{title}. Shown in `{shown}`.\n\n## What is found\n\n{}\n\n{example}## What it means\n\n{}\n\n## What to do\n\n{}\n",
-            row.name, row.rule, row.means, row.advice
+            "# `{}`\n\n{note}\n\n{title}. Shown in `{shown}`.\n\n## What raises it\n\n{}\n\n{example}## What does not\n\n{}\n\n## What it means\n\n{}\n\n## What to do\n\n{}\n",
+            row.name, row.rule, row.spares, row.means, row.advice
         );
         pages.insert(format!("{}.md", row.name), text);
         // Those without an example here are shown in the tests of gaps, order and drift.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use artoo_auditor::tail::{Anomalies, Filter, Follow, Sieve, describe, last};
-use artoo_auditor::{Options, Recorder, TuningRow, overview, page, read_stats};
+use artoo_auditor::tail::{Anomalies, Filter, Sieve, describe, last};
+use artoo_auditor::{Follow, Options, Recorder, TuningRow, overview, page, read_stats, recount};
 use artoo_protocol::message::{Directive, ExecutionStatus, FailureClass};
 use artoo_protocol::{Role, Timestamp};
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::build::{Wire, accepted, at, attempt, correction, directive, input, replan, result, subtask};
 use crate::recording::{plain, run};
+use crate::tampering::small_files;
 
 /// One process with two tasks, of which the second has a bad round, over several small files.
 fn busy(folder: &Path) {
@@ -43,8 +44,7 @@ fn busy(folder: &Path) {
 
 fn numbers(folder: &Path, filter: &Filter, count: usize) -> Vec<u64> {
     let lines = last(folder, &Sieve::new(filter), count).unwrap();
-    let number = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).unwrap()["n"].as_u64().unwrap();
-    lines.iter().map(number).collect()
+    lines.iter().map(|line| number(line)).collect()
 }
 
 #[test]
@@ -130,14 +130,55 @@ fn a_log_that_grows_is_followed_into_the_next_file() {
     assert!(nothing.poll().unwrap().is_empty());
     run(folder.path(), 1);
     assert_eq!(nothing.poll().unwrap().len(), 2, "it begins with the first record");
+    // A log of which several files are filled before anybody looks again.
     let mut follow = Follow::from_end(folder.path()).unwrap();
-    busy(folder.path());
-    // In small files: only what stands in the file that was open and in the newest can be followed, if nobody looks meanwhile.
-    let seen = follow.poll().unwrap();
-    assert!(!seen.is_empty());
-    assert!(follow.poll().unwrap().is_empty());
+    let files = small_files(folder.path(), 12).len();
+    assert!(files > 3, "{files}");
+    assert_eq!(
+        all(&mut follow),
+        (3..=14).collect::<Vec<_>>(),
+        "each record once and in order"
+    );
     run(folder.path(), 1);
-    assert_eq!(follow.poll().unwrap().len(), 2);
+    assert_eq!(all(&mut follow), [15, 16]);
+    // Whoever begins behind a file that was filled, before the next one is there, sees that from its first record.
+    let log = folder.path().join("audit.jsonl");
+    let first = number(fs::read_to_string(&log).unwrap().lines().next().unwrap().as_bytes());
+    fs::rename(&log, folder.path().join(format!("audit-{first:016}.jsonl"))).unwrap();
+    let mut late = Follow::from_end(folder.path()).unwrap();
+    run(folder.path(), 1);
+    assert_eq!((all(&mut late), all(&mut follow)), (vec![17, 18], vec![17, 18]));
+}
+
+#[test]
+fn a_torn_record_that_is_taken_back_is_not_followed() {
+    let folder = TempDir::new().unwrap();
+    run(folder.path(), 1);
+    let log = folder.path().join("audit.jsonl");
+    let mut follow = Follow::from_end(folder.path()).unwrap();
+    let whole = fs::read(&log).unwrap();
+    fs::write(&log, [&whole[..], &vec![b'x'; 100_000]].concat()).unwrap();
+    let mut amid = Follow::from_end(folder.path()).unwrap();
+    assert!(follow.poll().unwrap().is_empty() && amid.poll().unwrap().is_empty());
+    // The next process sets it aside, notes that, and goes on.
+    run(folder.path(), 1);
+    assert_eq!((all(&mut follow), all(&mut amid)), (vec![3, 4, 5], vec![3, 4, 5]));
+}
+
+fn number(line: &[u8]) -> u64 {
+    serde_json::from_slice::<Value>(line).unwrap()["n"].as_u64().unwrap()
+}
+
+/// Everything that has come.
+fn all(follow: &mut Follow) -> Vec<u64> {
+    let mut seen = Vec::new();
+    loop {
+        let lines = follow.poll().unwrap();
+        if lines.is_empty() {
+            return seen;
+        }
+        seen.extend(lines.iter().map(|line| number(line)));
+    }
 }
 
 #[test]
@@ -177,6 +218,35 @@ fn kept_counts_of_another_log_are_not_believed() {
     .unwrap();
     let seen = overview(folder.path(), at(99)).unwrap();
     assert_eq!((seen.totals.tasks, seen.records_read), (2, 4));
+}
+
+#[test]
+fn counts_that_do_not_begin_with_the_log_are_not_kept_and_a_report_mends_that() {
+    let folder = TempDir::new().unwrap();
+    let mut wire = Wire::default();
+    let options = Options {
+        queue: 200_000,
+        ..Options::new(plain())
+    };
+    let mut recorder = Recorder::start(folder.path(), at(0), options).unwrap();
+    for n in 0..26_000 {
+        let _ = recorder.observe(at(0), wire.send(Role::User, n, input(n, "x")));
+        let _ = recorder.observe(at(0), wire.send(Role::R7, n, result(n, 0.0)));
+    }
+    recorder.finish(at(1)).unwrap();
+    fs::remove_file(folder.path().join("audit_stats.json")).unwrap();
+    // Too many to be counted at a start: this process knows of its own task only, and does not pass that off as all.
+    let mut recorder = Recorder::start(folder.path(), at(2), Options::new(plain())).unwrap();
+    let _ = recorder.observe(at(2), wire.send(Role::User, 30_000, input(30_000, "x")));
+    assert_eq!(recorder.whole().ledger.totals.tasks, 1);
+    recorder.finish(at(3)).unwrap();
+    assert_eq!(read_stats(folder.path()).upto, None);
+    assert_eq!(overview(folder.path(), at(4)).unwrap().totals.tasks, 26_001);
+    let mended = recount(folder.path(), at(4)).unwrap();
+    assert_eq!((mended.totals.tasks, mended.records_read), (26_001, 52_001));
+    assert_eq!(recount(folder.path(), at(4)).unwrap().records_read, 0);
+    let recorder = Recorder::start(folder.path(), at(5), Options::new(plain())).unwrap();
+    assert_eq!(recorder.whole().ledger.totals.tasks, 26_001);
 }
 
 #[test]
@@ -251,5 +321,28 @@ fn each_closed_task_gives_one_row() {
     assert_eq!(
         (&line["format"], &line["ending"], &line["cause"]),
         (&1.into(), &"accept".into(), &"met".into())
+    );
+}
+
+#[test]
+fn a_row_that_cannot_be_written_is_told_as_a_gap() {
+    let folder = TempDir::new().unwrap();
+    // No table can be where a folder is.
+    let table = folder.path().join("tuning.jsonl");
+    fs::create_dir(&table).unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+    let _ = recorder.observe(at(0), wire.send(Role::R7, 1, result(1, 0.0)));
+    assert!(recorder.finish(at(1)).is_err());
+    let lines = last(folder.path(), &Sieve::new(&Filter::default()), 1).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&lines[0]).unwrap()["gap"]["rows"], 1);
+    // A row that a crash left half written spoils no other.
+    fs::remove_dir(&table).unwrap();
+    fs::write(&table, "{\"format\":1,").unwrap();
+    run(folder.path(), 1);
+    let text = fs::read_to_string(&table).unwrap();
+    assert!(
+        serde_json::from_str::<TuningRow>(text.lines().last().unwrap()).is_ok(),
+        "{text}"
     );
 }

@@ -1,8 +1,8 @@
 //! Counts that mean what they say, and the detectors.
 
 use artoo_auditor::{Auditor, Effect, Gap, Ledger, Observed, Past, REPORT_PERIOD, Rate, Totals};
-use artoo_protocol::Role;
-use artoo_protocol::message::{AuditReport, Directive, ExecutionStatus, FailureClass, Message, Trend};
+use artoo_protocol::message::{AuditReport, Directive, ExecutionStatus, FailureClass, Message, TaskResumed, Trend};
+use artoo_protocol::{Millis, Role};
 
 use crate::build::{Wire, accepted, at, attempt, correction, directive, input, replan, result, subtask, task};
 
@@ -210,6 +210,14 @@ fn a_second_ending_and_a_duplicate_subtask_are_told() {
         anomalies,
         ["duplicate_subtask: count_00000002: subtask a was dispatched twice"]
     );
+    let (_, anomalies) = complaint(|wire| {
+        vec![
+            wire.send(Role::R2, 1, subtask(1, "a")),
+            wire.send(Role::R7, 1, result(1, 0.0)),
+            wire.send(Role::R2, 2, subtask(2, "a")),
+        ]
+    });
+    assert!(anomalies.is_empty(), "a task that has ended holds no id");
 }
 
 #[test]
@@ -237,20 +245,33 @@ fn what_was_missed_is_told() {
         from_seq: 2,
         to_seq: 5,
         count: 4,
-        deeds: 0,
+        ..Gap::default()
     };
     let (_, anomalies) = complaint(|wire| {
         let first = wire.send(Role::User, 1, input(1, "x"));
         wire.seq = 5;
         vec![first, Observed::Gap(gap), wire.send(Role::R7, 1, result(1, 0.0))]
     });
-    assert_eq!(anomalies, ["gap: 4 messages were not recorded (2 to 5)"]);
+    assert_eq!(anomalies, ["gap: 4 messages (2 to 5) were not recorded"]);
     let (_, anomalies) = complaint(|wire| {
         let first = wire.send(Role::User, 1, input(1, "x"));
         wire.seq = 5;
         vec![first, wire.send(Role::R7, 1, result(1, 0.0))]
     });
     assert_eq!(anomalies, ["order: message 6 came after 1"]);
+    let (_, anomalies) = complaint(|wire| {
+        let first = wire.send(Role::User, 1, input(1, "x"));
+        wire.seq = 5;
+        let resumed = TaskResumed {
+            task_id: task(1),
+            away_ms: Millis(0),
+        };
+        vec![first, wire.send(Role::Runtime, 1, resumed)]
+    });
+    assert!(
+        anomalies.is_empty(),
+        "where a task is taken up, numbers go on from its journal: {anomalies:?}"
+    );
 }
 
 #[test]
@@ -277,7 +298,7 @@ fn a_role_that_changes_is_compared_with_its_past() {
         judged: Rate { of: 100, bad: 10 },
         ..Totals::default()
     };
-    let run = |past: Totals, corrected: usize| {
+    let run_of = |past: Totals, count: usize, corrected: usize| {
         let mut wire = Wire::default();
         let mut ledger = Ledger::default();
         ledger.totals = past;
@@ -286,7 +307,7 @@ fn a_role_that_changes_is_compared_with_its_past() {
             ..Past::default()
         };
         let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
-        for i in 0..10 {
+        for i in 0..count {
             let id = format!("s{i}");
             let attempt = wire.send(Role::R3, 1, attempt(1, &id, ExecutionStatus::Completed));
             watch(&mut auditor, [attempt]);
@@ -297,6 +318,8 @@ fn a_role_that_changes_is_compared_with_its_past() {
         }
         report(auditor.on_demand(at(2))).drift_alerts
     };
+    let run = |past, corrected| run_of(past, 10, corrected);
+    assert!(run_of(past, 9, 9).is_empty(), "nine cases are too few");
     assert_eq!(
         run(past, 6),
         ["R4a: attempts that were corrected went from 10 % to 60 % (6 of 10)"]

@@ -132,7 +132,7 @@ fn a_slow_disk_never_delays_whoever_feeds_it() {
             from_seq: 101,
             to_seq: 110,
             count: 10,
-            deeds: 0,
+            ..Gap::default()
         }),
     );
     drop(held);

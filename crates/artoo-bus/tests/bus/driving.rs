@@ -339,3 +339,104 @@ async fn a_role_that_starts_late_misses_nothing() {
     stage.hub.at_rest().await;
     assert_eq!(heard.lock().unwrap().len(), 5);
 }
+
+/// What R2 and R3 hear and do in a small task, told by the journal, and what an observer was told.
+async fn small_task(
+    observer: impl FnOnce(&artoo_bus::Hub) -> Option<artoo_bus::Tap>,
+) -> (String, Vec<artoo_bus::TapItem>) {
+    let journal = memory_journal();
+    let stage = stage(Some(journal.clone()), 100);
+    let mut tap = observer(&stage.hub);
+    let tools = Arc::new(ToyTools::default());
+    let ports = Ports {
+        model: Some(ToyModel::new([])),
+        toolbox: Some(tools.clone()),
+        ..Ports::default()
+    };
+    let _runtime = runtime(&stage.hub, ports)
+        .spawn(on_spec(vec![
+            ask(0),
+            crate::toys::say(subtask(1)),
+            crate::toys::say(subtask(2)),
+        ]))
+        .spawn(on_subtask(vec![run_tool(1, "shell", EffectClass::Read)]));
+    tell(&stage.hub, Role::R1, task_spec());
+    stage.hub.at_rest().await;
+    let told = std::iter::from_fn(|| tap.as_mut()?.try_recv()).collect();
+    let text = String::from_utf8(journal.text(&named()).unwrap()).unwrap();
+    // Ids are random; everything else must be the same to the byte.
+    let story = text.lines().map(|line| {
+        let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(id) = record.pointer_mut("/envelope/id") {
+            *id = serde_json::Value::Null;
+        }
+        record.to_string()
+    });
+    (story.collect::<Vec<_>>().join("\n"), told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_never_reads_or_has_died_changes_nothing() {
+    let (alone, _) = small_task(|_| None).await;
+    assert!(alone.contains("\"shell\"") && alone.lines().count() > 6, "{alone}");
+    let (stuck, told) = small_task(|hub| Some(hub.tap_with_deeds("stuck", 1))).await;
+    assert_eq!(stuck, alone, "a tap that is full");
+    assert_eq!(told.len(), 2, "one message, and the gap behind it: {told:?}");
+    let (dead, _) = small_task(|hub| {
+        drop(hub.tap_with_deeds("dead", 1));
+        None
+    })
+    .await;
+    assert_eq!(dead, alone, "a tap whose reader is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_tap_on_deeds_hears_what_roles_do_and_a_gap_counts_them_apart() {
+    use artoo_bus::TapItem;
+    use artoo_protocol::Act;
+    let (_, told) = small_task(|hub| Some(hub.tap("messages", 100))).await;
+    assert!(
+        told.len() == 3 && told.iter().all(|item| matches!(item, TapItem::Envelope(_))),
+        "{told:?}"
+    );
+    let (_, told) = small_task(|hub| Some(hub.tap_with_deeds("all", 100))).await;
+    let deeds = told.iter().filter_map(|item| match item {
+        TapItem::Deed(deed) => Some((deed.role, deed.act.name())),
+        TapItem::Envelope(_) | TapItem::Gap(_) => None,
+    });
+    let mut deeds: Vec<_> = deeds.collect();
+    deeds.sort_unstable();
+    let ran = (Role::R3, "tool_run");
+    assert_eq!(
+        deeds,
+        [(Role::R2, "model_answered"), (Role::R2, "model_asked"), ran, ran]
+    );
+    // The task's own id and who it was stand in each.
+    let asked = told.iter().find_map(|item| match item {
+        TapItem::Deed(deed) if matches!(deed.act, Act::ModelAsked { .. }) => Some(deed.clone()),
+        _ => None,
+    });
+    assert_eq!(asked.unwrap().task_id, Some(named()));
+    let (_, told) = small_task(|hub| Some(hub.tap_with_deeds("narrow", 1))).await;
+    let Some(TapItem::Gap(gap)) = told.last() else {
+        panic!("{told:?}")
+    };
+    assert_eq!((gap.from_seq, gap.to_seq, gap.count, gap.deeds), (2, 3, 2, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_dreamer_asks_is_a_deed_of_memory() {
+    use artoo_bus::TapItem;
+    use artoo_protocol::{Act, CallId};
+    let stage = stage(None, 100);
+    let mut tap = stage.hub.tap_with_deeds("all", 10);
+    let form = "sop".to_owned();
+    stage.hub.dreamt(Act::ModelAsked { call: CallId(1), form });
+    let Some(TapItem::Deed(deed)) = tap.try_recv() else {
+        panic!("nothing")
+    };
+    assert_eq!(
+        (deed.role, &deed.task_id, deed.act.name()),
+        (Role::R5, &None, "model_asked")
+    );
+}

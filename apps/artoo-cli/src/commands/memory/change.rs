@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{Store, broken, find, input, look};
 use crate::failure::Failure;
 use crate::settings::{Environment, Settings};
-use crate::{dreaming, models, output, system};
+use crate::{auditing, dreaming, models, output, system};
 
 /// Longest line of an import, in bytes: a memory's own bounds are far below.
 const LINE_MAX: u64 = 1 << 20;
@@ -214,6 +214,7 @@ pub(super) async fn dream(
                     .map_err(|e| broken(&e))?;
                 let Some(call) = call else { continue };
                 account.call(&call);
+                auditing::record_dream(settings, system::redactor(settings, env), &call)?;
                 match call.outcome {
                     Outcome::Rule { id, words } => rules.push(json!({"id": id, "rule": words})),
                     Outcome::NoRule(why) | Outcome::Failed(why) => output::note(&format!("artoo: no rule: {why}")),
