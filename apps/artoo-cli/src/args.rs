@@ -112,6 +112,17 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The story of a task: plans, attempts, verdicts with their evidence, loss, memory, costs; as Markdown
+    Report {
+        /// Its id, or the beginning or end of one
+        task: String,
+        /// Writes one self-contained page with drawings into this file instead
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Puts back what artoo's own tools overwrote or deleted; the shell's doings are not among them
     Undo {
         /// The task's id, or the beginning or end of one; the newest that changed something without one

@@ -15,6 +15,7 @@ mod past;
 mod progress;
 mod prompts;
 mod repl;
+mod report;
 mod resume;
 mod roles;
 mod session;
@@ -104,6 +105,11 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Memory(command)) => asynchronously(commands::memory::run(&command, &options, &env)),
         Some(Command::Audit(command)) => {
             commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
+        }
+        Some(Command::Report { task, html, json }) => {
+            let price = spending::price(&settings::load(&options, &env)?);
+            let data = settings::data_dir(&options, &env)?;
+            commands::report::run(&data, &task, html.as_deref(), json, &price).map(|()| 0)
         }
         Some(Command::Undo { task, force, json }) => {
             let data = settings::data_dir(&options, &env)?;

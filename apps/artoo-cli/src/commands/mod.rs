@@ -9,6 +9,7 @@ pub mod memory;
 pub mod models;
 pub mod packaging;
 pub mod replay;
+pub mod report;
 pub mod tasks;
 pub mod tools;
 pub mod undo;

@@ -19,6 +19,7 @@ mod lab;
 mod memory;
 mod models;
 mod offline;
+mod pages;
 mod reading;
 mod repl;
 mod replay;
