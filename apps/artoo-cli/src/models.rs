@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::settings::{ModelChoice, Settings};
 
-/// The model of both tiers, as configured.
+/// The models of all tiers behind one port, as configured.
 ///
 /// # Errors
 /// [`Failure`] (exit 2) when an address or a cassette cannot be used.
@@ -30,14 +30,16 @@ pub fn build(settings: &Settings, quiet: bool) -> Result<Arc<dyn LanguageModel>,
     } else {
         one(&settings.tool, quiet)?
     };
-    let model: Arc<dyn LanguageModel> = Arc::new(Tiers { brain, tool });
+    let beside = |choice: &Option<ModelChoice>| choice.as_ref().map(|choice| one(choice, quiet)).transpose();
+    let model: Arc<dyn LanguageModel> = Arc::new(Tiers {
+        brain,
+        tool,
+        judge: beside(&settings.judges.own)?,
+        second_judge: beside(&settings.judges.second)?,
+    });
     let Some(path) = &settings.record else { return Ok(model) };
-    let keys = [&settings.brain, &settings.tool]
-        .into_iter()
-        .filter_map(|choice| match choice {
-            ModelChoice::Endpoint { api_key, .. } => api_key.as_deref().map(Secret::new),
-            ModelChoice::Offline => None,
-        });
+    let models = settings.models();
+    let keys = models.iter().filter_map(|choice| choice.api_key().map(Secret::new));
     let recorder =
         Recorder::create(path, model, keys.collect(), places(settings)).map_err(|e| Failure::usage(e.to_string()))?;
     Ok(Arc::new(recorder))

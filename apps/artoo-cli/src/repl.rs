@@ -253,6 +253,15 @@ async fn command(text: &str, settings: &Settings, session: &mut Session) -> Opti
             .map(|report| output::result(&commands::audit::text(&report))),
         "/model" => {
             output::result(&format!("brain: {}\ntool:  {}", settings.brain, settings.tool));
+            let judges = [
+                ("judge", &settings.judges.own),
+                ("second judge", &settings.judges.second),
+            ];
+            for (called, choice) in judges {
+                if let Some(choice) = choice {
+                    output::result(&format!("{called}: {choice}"));
+                }
+            }
             Ok(())
         }
         "/undo" => commands::undo::run(data, named, artoo_executor::undo::Unwilling::Leave, false),

@@ -19,7 +19,8 @@ pub fn meter(settings: &Settings) -> Meter {
 /// configured model: a hard limit may be reached early, never missed.
 pub fn price(settings: &Settings) -> Price {
     let prices = settings.prices.clone();
-    let chosen: Vec<_> = [&settings.brain, &settings.tool]
+    let chosen: Vec<_> = settings
+        .models()
         .into_iter()
         .filter_map(|choice| match choice {
             ModelChoice::Endpoint { model, .. } => prices.get(model).copied(),

@@ -10,12 +10,13 @@ use artoo_bus::journal::{Redactor, read};
 use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Notice, Ports, Runtime, SystemClock};
 use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::journal::Entry;
+use artoo_protocol::model::Tier;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_variable;
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::{Answer, CallId, LocalZone, Millis};
-use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
+use artoo_validators::{Judges, WorldChecks};
 use serde_json::json;
 
 use crate::auditing::Auditing;
@@ -281,6 +282,7 @@ async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc
 /// What the roles are built from.
 fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
     let zone = zone();
+    let judges = settings.judges.second.as_ref().map_or(Judges::One, |_| Judges::Two);
     RoleSettings {
         perceiver: artoo_perceiver::Config {
             zone: zone.clone(),
@@ -311,10 +313,19 @@ fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, spe
             grants,
             ..artoo_executor::Settings::new(specs)
         },
-        agent_validator: Validator::default(),
+        agent_validator: Validator {
+            limits: artoo_validators::agent::Config {
+                judges,
+                ..artoo_validators::agent::Config::default()
+            },
+            ..Validator::default()
+        },
         meta_validator: Validator {
             limits: artoo_validators::meta::Config {
                 max_replans: settings.max_replans,
+                judge: settings.judges.own.as_ref().map_or(Tier::Brain, |_| Tier::Judge),
+                judges,
+                ..artoo_validators::meta::Config::default()
             },
             ..Validator::default()
         },
@@ -336,7 +347,9 @@ fn journal(
     let mut options = JournalOptions::new(Arc::clone(clock));
     env!("CARGO_PKG_VERSION").clone_into(&mut options.program);
     options.settings = json!({
-        "brain": settings.brain.to_string(), "tool": settings.tool.to_string(), "max_replans": settings.max_replans,
+        "brain": settings.brain.to_string(), "tool": settings.tool.to_string(),
+        "judge": settings.judges.own.as_ref().map(ToString::to_string),
+        "second_judge": settings.judges.second.as_ref().map(ToString::to_string), "max_replans": settings.max_replans,
         "time_budget_ms": settings.time_budget, "max_tokens": settings.max_tokens, "max_cost": settings.max_cost,
         "cwd": settings.cwd, "workspace": settings.workspace, "scope": settings.scope, "allow": settings.allow, "memory": !settings.no_memory,
         "roles": roles,
@@ -350,12 +363,8 @@ fn journal(
 
 /// Masks the keys in use and everything in the environment whose name says that it is secret.
 pub fn redactor(settings: &Settings, env: &Environment) -> Redactor {
-    let keys = [&settings.brain, &settings.tool]
-        .into_iter()
-        .filter_map(|choice| match choice {
-            ModelChoice::Endpoint { api_key, .. } => api_key.clone(),
-            ModelChoice::Offline => None,
-        });
+    let models = settings.models();
+    let keys = models.iter().filter_map(|choice| choice.api_key().map(str::to_owned));
     Redactor::new(
         keys.chain(
             env.iter()

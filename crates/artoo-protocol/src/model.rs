@@ -19,6 +19,10 @@ pub enum Tier {
     Brain,
     /// R3, R4a.
     Tool,
+    /// R4b, where the operator gave it a model of its own.
+    Judge,
+    /// The second judge beside R4a and R4b, a model of another provider.
+    SecondJudge,
 }
 
 /// One message of a conversation with a model.

@@ -205,6 +205,7 @@ fn example(kind: MessageKind) -> Message {
                 sequence: 1,
                 intent: "count the Rust files in crates".into(),
                 success_criteria: vec![criterion()],
+                deadline: Some(at().plus(Millis(60_000))),
             }],
             carried: vec![],
             task_criteria: vec![criterion()],

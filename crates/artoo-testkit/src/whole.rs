@@ -89,6 +89,7 @@ fn agent_validator() -> AgentValidator {
 fn meta_validator(settings: &Settings) -> MetaValidator {
     let config = meta::Config {
         max_replans: settings.params.max_replans,
+        ..meta::Config::default()
     };
     MetaValidator::new(config, meta::Prompts::default())
 }

@@ -58,13 +58,32 @@ pub(crate) fn is_effectful(call: &ToolCall) -> bool {
 }
 
 /// The call on which an attempt's success hangs: the last one with an effect. `None` when all of them only looked.
+///
+/// What was refused never ran: it neither did the work nor undid it. And a file that failed work was to make is not made by
+/// touching it afterwards.
 pub(crate) fn primary(calls: &[ToolCall]) -> Option<(usize, &ToolCall)> {
-    // What was refused never ran: it neither did the work nor undid it.
+    let passes_for_made = |at: usize, call: &ToolCall| {
+        let named = |failed: &ToolCall| {
+            let mut names = call.touched.iter().filter_map(|path| path.rsplit('/').next());
+            names.any(|name| !name.is_empty() && failed.target().contains(name))
+        };
+        let mut before = calls
+            .iter()
+            .take(at)
+            .filter(|earlier| is_effectful(earlier) && broke(earlier));
+        only_marks(call) && before.any(named)
+    };
     calls
         .iter()
         .enumerate()
         .rev()
-        .find(|(_, call)| is_effectful(call) && !call.not_run)
+        .find(|(at, call)| is_effectful(call) && !call.not_run && !passes_for_made(*at, call))
+}
+
+/// Whether a call changes nothing of a file but its name, times or rights: what it touched is as old as before.
+pub(crate) fn only_marks(call: &ToolCall) -> bool {
+    const MARKERS: [&str; 4] = ["touch", "chmod", "chown", "ln"];
+    !call.programs.is_empty() && call.programs.iter().all(|program| MARKERS.contains(&program.as_str()))
 }
 
 /// Whether the call is a search that ran to its end and found nothing: an answer, not a failure.

@@ -6,10 +6,14 @@
 
 pub mod agent;
 pub mod checks;
+mod decided;
 mod evidence;
 pub mod meta;
+mod panel;
+mod prompts;
 mod verdicts;
 
 pub use agent::AgentValidator;
 pub use checks::WorldChecks;
 pub use meta::MetaValidator;
+pub use panel::Judges;

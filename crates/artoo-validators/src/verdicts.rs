@@ -32,6 +32,12 @@ pub(crate) fn fail(
     }
 }
 
+/// The verdict on what nobody judged: it is the judging that is missing, and what is not judged is not shown.
+pub(crate) fn unjudged(criterion: &Criterion) -> CriterionVerdict {
+    let evidence = "nobody judged this criterion, so it is not shown to hold";
+    fail(criterion, FailureClass::Environmental, VerdictSource::Rule, evidence)
+}
+
 /// The verdict of a machine check. `class` stands in where the check does not say.
 pub(crate) fn from_check(criterion: &Criterion, report: &CheckReport, class: FailureClass) -> CriterionVerdict {
     if report.passed && !report.faulty {
@@ -238,10 +244,20 @@ fn positions(label: &Value, asked: &[&Criterion]) -> Vec<usize> {
             .collect();
     }
     let whole = matching(&|wording| normalised(wording) == normalised(&text));
-    if !whole.is_empty() || number.is_none() {
-        return whole;
+    let loosely = if !whole.is_empty() || number.is_none() {
+        whole
+    } else {
+        matching(&|wording| normalised(wording) == normalised(rest))
+    };
+    // Wordings that differ in case alone, say, are two criteria: a label that fits both names neither.
+    let distinct = |at: &usize| asked.get(*at).map(|c| c.criterion.as_str());
+    let mut wordings = loosely.iter().map(distinct);
+    let first = wordings.next().flatten();
+    if wordings.all(|wording| wording == first) {
+        loosely
+    } else {
+        Vec::new()
     }
-    matching(&|wording| normalised(wording) == normalised(rest))
 }
 
 /// Splits `3. wording`, `3) wording`, `#3: wording` or `3` into number and rest.
@@ -360,6 +376,42 @@ mod tests {
         assert_eq!(passed(&one, &["same", "same"]), [true, false]);
         let two = json!([{"criterion": "same", "verdict": "pass"}, {"criterion": "same", "verdict": "pass"}]);
         assert_eq!(passed(&two, &["same", "same"]), [true, true]);
+    }
+
+    #[test]
+    fn a_label_that_fits_two_wordings_is_unclear_and_unclear_is_a_fail() {
+        let pass = |label: &str| json!({"criterion": label, "verdict": "pass", "evidence": "call 1"});
+        let alike = ["File A exists", "file a exists"];
+        let one = json!([pass("FILE A EXISTS"), pass("1. FILE A EXISTS")]);
+        assert_eq!(passed(&one, &alike), [false, false]);
+        let each = json!([pass("File A exists"), pass("2")]);
+        assert_eq!(passed(&each, &alike), [true, true]);
+    }
+
+    #[test]
+    fn a_judge_that_speaks_of_other_criteria_or_in_other_letters_says_nothing() {
+        let pass = |label: &str| json!({"criterion": label, "verdict": "pass"});
+        for label in [
+            "the state is РAID",
+            "the state is not PAID",
+            "the state",
+            "3",
+            "0",
+            "2. the state is UNPAID",
+            "the state is PAID and more",
+            "",
+        ] {
+            assert_eq!(
+                passed(&json!([pass(label)]), &["the state is PAID", "x"]),
+                [false, false],
+                "{label}"
+            );
+        }
+        let extra: Vec<_> = (0..600)
+            .map(|n| pass(&format!("other {n}")))
+            .chain([pass("x")])
+            .collect();
+        assert_eq!(passed(&json!(extra), &["x"]), [false], "an answer is read only so far");
     }
 
     #[test]

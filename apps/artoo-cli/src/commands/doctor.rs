@@ -79,6 +79,18 @@ async fn look(settings: &Settings, findings: &mut Vec<Finding>) {
             state: answers(&settings.tool).await,
         });
     }
+    // Which judges may judge at all is part of the configuration: a refused one never gets this far.
+    for (what, choice) in [
+        ("judge", &settings.judges.own),
+        ("second judge", &settings.judges.second),
+    ] {
+        if let Some(choice) = choice {
+            findings.push(Finding {
+                what,
+                state: answers(choice).await,
+            });
+        }
+    }
     let shell = Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists();
     findings.push(Finding {
         what: "shell",

@@ -20,6 +20,8 @@ const FILE_MAX: u64 = 1 << 20;
 pub struct File {
     pub model: Option<String>,
     pub brain_model: Option<String>,
+    pub judge_model: Option<String>,
+    pub second_judge_model: Option<String>,
     pub workspace: Option<PathBuf>,
     pub scope: Vec<PathBuf>,
     pub allow: Vec<String>,
@@ -37,9 +39,15 @@ pub struct File {
     pub gemini: Endpoint,
     pub brain: Endpoint,
     pub tool: Endpoint,
+    /// R4b's own model.
+    pub judge: Endpoint,
+    /// A model of another provider beside R4a and R4b.
+    pub second_judge: Endpoint,
+    /// The operator's order of models: more is more capable.
+    pub ranks: BTreeMap<String, u32>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Endpoint {
     pub base_url: Option<String>,

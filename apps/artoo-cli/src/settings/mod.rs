@@ -4,6 +4,7 @@
 //! sent to an address that a less trusted place than the key's own has named.
 
 mod file;
+mod judges;
 mod mcp;
 mod model;
 mod providers;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use artoo_protocol::Millis;
 
+pub use self::judges::Judges;
 pub use self::mcp::McpServer;
 pub use self::model::{ModelChoice, Price};
 use self::model::{Sources, Tier};
@@ -49,10 +51,12 @@ pub struct Settings {
     pub prices: BTreeMap<String, Price>,
     /// MCP servers that are switched on.
     pub mcp: Vec<artoo_executor::mcp::Server>,
-    /// Model of R1, R2, R4b.
+    /// Model of R1, R2, and of R4b unless it has its own.
     pub brain: ModelChoice,
     /// Model of R3, R4a.
     pub tool: ModelChoice,
+    /// Models that judge beside them.
+    pub judges: Judges,
     /// The conversation to go on with.
     pub session: Option<String>,
     /// Every model exchange is written here.
@@ -166,9 +170,18 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         None => sources.choose(tier, &mut notices),
     };
     let (brain, tool) = (choose(Tier::Brain)?, choose(Tier::Tool)?);
+    let judges = if options.replay.is_some() {
+        // The recording answers for a second judge as for every other.
+        judges::Judges {
+            own: None,
+            second: sources.is_named(Tier::SecondJudge).then_some(ModelChoice::Offline),
+        }
+    } else {
+        judges::choose(&sources, (&brain, &tool), &user.ranks, &mut notices)?
+    };
     notices.dedup();
     if max_cost.is_some() {
-        model::check_prices(&user.prices, &[&brain, &tool])?;
+        model::check_prices(&user.prices, &all_models(&brain, &tool, &judges))?;
     }
     if options.replay.is_none()
         && brain == ModelChoice::Offline
@@ -201,6 +214,7 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
         prices: user.prices,
         brain,
         tool,
+        judges,
         session: options.session.clone(),
         record: options.record.clone(),
         replay: options.replay.clone(),
@@ -209,10 +223,25 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
 }
 
 impl Settings {
-    /// The models in use, with what for.
-    pub fn named_models(&self) -> Vec<(&'static str, &ModelChoice)> {
-        vec![("brain", &self.brain), ("tool", &self.tool)]
+    /// Every model that may be called.
+    pub fn models(&self) -> Vec<&ModelChoice> {
+        all_models(&self.brain, &self.tool, &self.judges)
     }
+
+    /// The same, with what each is for.
+    pub fn named_models(&self) -> Vec<(&'static str, &ModelChoice)> {
+        let judges = [("judge", &self.judges.own), ("second judge", &self.judges.second)];
+        let judges = judges.into_iter().filter_map(|(name, choice)| Some((name, choice.as_ref()?)));
+        [("brain", &self.brain), ("tool", &self.tool)].into_iter().chain(judges).collect()
+    }
+}
+
+fn all_models<'a>(brain: &'a ModelChoice, tool: &'a ModelChoice, judges: &'a Judges) -> Vec<&'a ModelChoice> {
+    [brain, tool]
+        .into_iter()
+        .chain(&judges.own)
+        .chain(&judges.second)
+        .collect()
 }
 
 /// A project file is somebody else's text: what only the person may allow is no setting of it.
@@ -222,9 +251,14 @@ fn refuse_consent(project: &file::File, path: &Path) -> Result<(), Failure> {
         || !project.prices.is_empty()
         || !project.mcp.is_empty()
         || project.workspace.is_some()
+        || project.judge_model.is_some()
+        || project.second_judge_model.is_some()
+        || project.judge != file::Endpoint::default()
+        || project.second_judge != file::Endpoint::default()
+        || !project.ranks.is_empty()
     {
         return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices, mcp or workspace",
+            "{} may not set allow, scope, prices, mcp, workspace, judges or ranks",
             path.display()
         ))
         .hint(

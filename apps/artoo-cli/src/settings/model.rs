@@ -73,6 +73,38 @@ impl std::fmt::Display for ModelChoice {
     }
 }
 
+impl ModelChoice {
+    /// The name by which the operator ranks and prices it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Offline => "builtin:offline",
+            Self::Endpoint { model, .. } => model,
+        }
+    }
+
+    /// Whose it is: the host of its address, with the port where that is not the usual one.
+    pub fn provider(&self) -> String {
+        match self {
+            Self::Offline => "builtin".to_owned(),
+            Self::Endpoint { base_url, .. } => {
+                let address = base_url.split_once("://").map_or(base_url.as_str(), |(_, rest)| rest);
+                let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+                let host = host.rsplit('@').next().unwrap_or_default().to_lowercase();
+                let usual = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80"));
+                usual.unwrap_or(&host).to_owned()
+            }
+        }
+    }
+
+    /// Its key, where it has one.
+    pub fn api_key(&self) -> Option<&str> {
+        match self {
+            Self::Offline => None,
+            Self::Endpoint { api_key, .. } => api_key.as_deref(),
+        }
+    }
+}
+
 /// What a model costs, for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,13 +138,32 @@ pub(super) enum Origin {
 
 pub(super) type Sourced = Option<(String, Origin)>;
 
+/// One of the fields of an endpoint.
+type Pick = fn(&Endpoint) -> &Option<String>;
+
 /// Who is to be answered.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// R1, R2, R4b.
+    /// R1, R2, and R4b unless it has a judge of its own.
     Brain,
     /// R3, R4a.
     Tool,
+    /// R4b's own.
+    Judge,
+    /// Beside R4a and R4b.
+    SecondJudge,
+}
+
+impl Tier {
+    /// The part of the environment that is this tier's own.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Brain => "BRAIN",
+            Self::Tool => "TOOL",
+            Self::Judge => "JUDGE",
+            Self::SecondJudge => "SECOND_JUDGE",
+        }
+    }
 }
 
 /// Where models may be named.
@@ -131,9 +182,17 @@ impl Sources<'_> {
 
     /// The `PROVIDER:NAME` that applies to a tier, if one was named.
     fn named(&self, tier: Tier) -> Sourced {
-        let brain = |value: &Option<String>, origin| match tier {
-            Tier::Brain => value.clone().map(|v| (v, origin)),
-            Tier::Tool => None,
+        let judge = match tier {
+            Tier::Judge => Some(&self.user.judge_model),
+            Tier::SecondJudge => Some(&self.user.second_judge_model),
+            Tier::Brain | Tier::Tool => None,
+        };
+        if let Some(value) = judge {
+            return value.clone().map(|v| (v, Origin::User));
+        }
+        let brain = |value: &Option<String>, origin| {
+            let applies = tier == Tier::Brain;
+            value.clone().filter(|_| applies).map(|v| (v, origin))
         };
         let all = |value: &Option<String>, origin| value.clone().map(|v| (v, origin));
         brain(&self.options.brain_model, Origin::Flag)
@@ -144,22 +203,51 @@ impl Sources<'_> {
             .or_else(|| all(&self.user.model, Origin::User))
     }
 
-    /// A field of the endpoint: tier-specific places first, within each the environment before project before user.
-    fn field(&self, tier: Tier, wire: Wire, variable: &str, pick: fn(&Endpoint) -> &Option<String>) -> Sourced {
-        let prefix = match tier {
-            Tier::Brain => "BRAIN",
-            Tier::Tool => "TOOL",
-        };
+    /// Whether any place says something about the model of a tier in particular.
+    pub fn is_named(&self, tier: Tier) -> bool {
+        let fields: [(&str, Pick); 3] = [
+            ("MODEL", |e| &e.model),
+            ("BASE_URL", |e| &e.base_url),
+            ("API_KEY", |e| &e.api_key),
+        ];
+        let mut own = fields
+            .iter()
+            .map(|(variable, pick)| self.own_field(tier, variable, *pick));
+        self.named(tier).is_some() || own.any(|found| found.is_some())
+    }
+
+    fn variable(&self, name: &str) -> Sourced {
+        env_value(self.env, name).map(|v| (v, Origin::Environment))
+    }
+
+    /// A field in the places of this tier alone: the environment before project before user.
+    fn own_field(&self, tier: Tier, variable: &str, pick: Pick) -> Sourced {
         let own = |file: &File| match tier {
             Tier::Brain => pick(&file.brain).clone(),
             Tier::Tool => pick(&file.tool).clone(),
+            Tier::Judge => pick(&file.judge).clone(),
+            Tier::SecondJudge => pick(&file.second_judge).clone(),
         };
-        let variable_of = |name: String| env_value(self.env, &name).map(|v| (v, Origin::Environment));
-        variable_of(format!("{prefix}_{variable}"))
-            .or_else(|| variable_of(format!("{prefix}_OPENAI_{variable}")))
+        let prefix = tier.prefix();
+        self.variable(&format!("{prefix}_{variable}"))
+            .or_else(|| self.variable(&format!("{prefix}_OPENAI_{variable}")))
             .or_else(|| own(self.project).map(|v| (v, Origin::Project)))
             .or_else(|| own(self.user).map(|v| (v, Origin::User)))
-            .or_else(|| self.of_provider(wire, variable, pick))
+    }
+
+    /// A field of the endpoint: the tier's own places first, then those of the provider, within each the environment before
+    /// project before user. A second judge takes no compatible server from the others: their key is none of its business.
+    fn field(&self, tier: Tier, wire: Wire, variable: &str, pick: Pick) -> Sourced {
+        let own = self.own_field(tier, variable, pick);
+        let shares = match tier {
+            Tier::Brain | Tier::Tool => true,
+            Tier::Judge => variable != "MODEL",
+            Tier::SecondJudge => wire != Wire::OpenAi && variable != "MODEL",
+        };
+        if own.is_some() || !shares {
+            return own;
+        }
+        self.of_provider(wire, variable, pick)
     }
 
     /// The model of a tier.

@@ -15,6 +15,7 @@ mod bad_input;
 mod consent;
 mod conversation;
 mod crash;
+mod judging;
 mod lab;
 mod memory;
 mod models;

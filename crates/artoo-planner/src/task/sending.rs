@@ -124,5 +124,6 @@ fn planned_subtask(subtask: &SubTask) -> PlannedSubTask {
         sequence: subtask.sequence,
         intent: subtask.intent.clone(),
         success_criteria: subtask.success_criteria.clone(),
+        deadline: subtask.deadline,
     }
 }

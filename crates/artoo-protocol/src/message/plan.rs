@@ -84,6 +84,9 @@ pub struct PlannedSubTask {
     pub intent: String,
     /// What must hold afterwards.
     pub success_criteria: Vec<Criterion>,
+    /// When it must be done; an outcome that is missing some time after it counts as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }
 
 /// A subtask of an earlier round whose outcome stands in this one: its work is not done again.

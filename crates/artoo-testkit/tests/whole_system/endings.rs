@@ -4,7 +4,7 @@ use artoo_protocol::message::{BudgetKind, BudgetReached, Cause, Consent, Ending}
 use artoo_protocol::model::{ModelError, ModelReply, ModelRequest};
 use artoo_protocol::{Finite, MessageKind, Millis, Role};
 use artoo_testkit::scripted::form_name;
-use artoo_testkit::{NEVER, Person, Reply, Scene, Scripted, Settings};
+use artoo_testkit::{NEVER, Person, Reply, Scene, Scripted, Settings, whole};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -269,6 +269,37 @@ fn a_model_that_never_answers_is_stopped_by_the_time_budget() {
         );
         assert_eq!(run.took(), Settings::default().params.time_budget_ms, "{role}");
     }
+}
+
+#[test]
+fn an_outcome_that_is_missing_at_its_deadline_leads_to_another_plan_and_not_to_the_end_of_the_budget() {
+    let mut judged = step(
+        1,
+        "Count",
+        &[json!({"criterion": "the count is plausible", "mode": "plausible"})],
+    );
+    judged["deadline"] = json!(whole::morning().plus(Millis(10_000)).to_string());
+    let checked = step(1, "Note the number at once", &[exists("number.txt")]);
+    let script = script()
+        .in_turn("plan", vec![plan(&[judged]), plan(&[checked])])
+        .works("Count", vec![write("number.txt", "42"), say("42")])
+        .works("Note", vec![write("noted.txt", "42"), say("42")]);
+    let run = run(except(Role::R4a, script, |_| Reply {
+        after: NEVER,
+        value: Ok(say("")),
+    }));
+    let gap = run.gaps()[0];
+    let reason = gap.outcomes[0].failure_reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("no outcome came by its deadline"), "{reason}");
+    assert_eq!(run.directives().len(), 1);
+    let end = run.end();
+    assert_eq!(
+        (end.directive, end.cause),
+        (Ending::Accept, Cause::Met),
+        "{}",
+        end.summary
+    );
+    assert_eq!(run.took(), Millis(70_000), "the deadline, and a minute to judge");
 }
 
 #[test]

@@ -3,12 +3,9 @@
 //! Owns the states and their transitions. Every state but the last waits for something; nothing is judged twice, and
 //! one subtask gets one outcome.
 
-use std::collections::BTreeMap;
-
-use artoo_protocol::message::{Criterion, ExecutionResult, FailureClass, SubTask, VerdictSource};
-use artoo_protocol::model::{ModelContent, ModelError, ModelReply};
-use artoo_protocol::text::one_line;
-use artoo_protocol::tool::{CheckReport, CheckRequest};
+use artoo_protocol::message::{Check, ExecutionResult, FailureClass, SubTask};
+use artoo_protocol::model::Tier;
+use artoo_protocol::tool::CheckRequest;
 use artoo_protocol::{Answer, CallId, TaskId};
 use serde_json::Value;
 
@@ -17,18 +14,20 @@ use super::prompt::{self, Prompts};
 use super::rules::{ENDINGS, Finding};
 use super::trial::{Ledger, Trial};
 use super::{Config, Effect};
+use crate::decided::Pending;
 use crate::evidence::{class_of, environment_failed};
-use crate::verdicts::{self, all_pass, prevailing_class};
+use crate::panel::{NoModel, Panel};
+use crate::verdicts::{all_pass, prevailing_class};
 
 /// Where a subtask stands.
 #[derive(Debug)]
 pub(super) enum FastLoop {
     /// R3 is at work on the next attempt.
     Executing(Ledger),
-    /// Machine checks are running; the value is the criterion's number.
-    Checking(Ledger, Trial, BTreeMap<CallId, usize>),
-    /// The model is judging the criteria with these numbers.
-    Judging(Ledger, Trial, CallId, Vec<usize>),
+    /// Machine checks are running.
+    Checking(Ledger, Trial, Pending),
+    /// Models are judging what is left.
+    Judging(Ledger, Trial, Panel),
     /// The outcome is out.
     Concluded,
 }
@@ -58,8 +57,8 @@ impl FastLoop {
     pub(super) fn awaits(&self, call: CallId) -> bool {
         match self {
             Self::Executing(_) | Self::Concluded => false,
-            Self::Checking(_, _, pending) => pending.contains_key(&call),
-            Self::Judging(_, _, asked, _) => *asked == call,
+            Self::Checking(_, _, pending) => pending.awaits(call),
+            Self::Judging(_, _, panel) => panel.awaits(call),
         }
     }
 
@@ -75,7 +74,7 @@ impl FastLoop {
     pub(super) fn answered(self, call: CallId, answer: Answer, context: &mut Context<'_>) -> Self {
         match self {
             Self::Checking(ledger, mut trial, mut pending) => {
-                if let Some(at) = pending.remove(&call) {
+                if let Some(at) = pending.take(call) {
                     note_check(&ledger.subtask, &mut trial, at, answer);
                 }
                 if pending.is_empty() {
@@ -84,11 +83,15 @@ impl FastLoop {
                     Self::Checking(ledger, trial, pending)
                 }
             }
-            Self::Judging(ledger, mut trial, asked_as, asked) if asked_as == call => {
-                note_verdicts(&ledger.subtask, &mut trial, &asked, answer);
+            Self::Judging(ledger, mut trial, mut panel) => {
+                panel.note(call, answer);
+                if !panel.is_complete() {
+                    return Self::Judging(ledger, trial, panel);
+                }
+                note_verdicts(&ledger.subtask, &mut trial, panel);
                 conclude(ledger, trial, context)
             }
-            unchanged @ (Self::Executing(_) | Self::Judging(..) | Self::Concluded) => unchanged,
+            unchanged @ (Self::Executing(_) | Self::Concluded) => unchanged,
         }
     }
 }
@@ -108,26 +111,22 @@ fn begin(mut ledger: Ledger, result: ExecutionResult, context: &mut Context<'_>)
     }
     let trial = Trial::open(&ledger.subtask, result, context.made);
     let given = format!("{}\n{}", ledger.subtask.intent, ledger.subtask.context);
-    let mut pending = BTreeMap::new();
-    for (at, criterion) in criteria.iter().enumerate() {
-        let Some(check) = &criterion.check else { continue };
-        if trial.decided.contains_key(&at) {
-            continue;
-        }
-        let call = context.next_call.take();
-        pending.insert(call, at);
-        context.effects.push(Effect::Check {
-            task_id: ledger.subtask.parent_task_id.clone(),
+    let about = |check: &Check| CheckRequest {
+        check: check.clone(),
+        tool_calls: trial.result.tool_calls.clone(),
+        made: context.made.to_vec(),
+        given: given.clone(),
+        written: ledger.written.clone(),
+    };
+    let (pending, requests) = Pending::start(criteria, &trial.decided, context.next_call, about);
+    let task_id = &ledger.subtask.parent_task_id;
+    context
+        .effects
+        .extend(requests.into_iter().map(|(call, request)| Effect::Check {
+            task_id: task_id.clone(),
             call,
-            request: CheckRequest {
-                check: check.clone(),
-                tool_calls: trial.result.tool_calls.clone(),
-                made: context.made.to_vec(),
-                given: given.clone(),
-                written: ledger.written.clone(),
-            },
-        });
-    }
+            request,
+        }));
     if pending.is_empty() {
         ask_model(ledger, trial, context)
     } else {
@@ -136,93 +135,43 @@ fn begin(mut ledger: Ledger, result: ExecutionResult, context: &mut Context<'_>)
 }
 
 fn note_check(subtask: &SubTask, trial: &mut Trial, at: usize, answer: Answer) {
-    let Some(criterion) = subtask.success_criteria.get(at) else {
-        return;
-    };
-    let report = report_of(answer);
-    if report.faulty {
-        trial.faulty.push(format!(
-            "{}: {}",
-            one_line(&criterion.criterion, 200),
-            one_line(&report.evidence, 400)
-        ));
-    }
-    let verdict = verdicts::from_check(criterion, &report, class_of(&trial.result.tool_calls));
-    trial.decided.insert(at, verdict);
+    let class = class_of(&trial.result.tool_calls);
+    let faulty = trial.decided.note_check(&subtask.success_criteria, at, answer, class);
+    trial.faulty.extend(faulty);
 }
 
-/// The report in an answer; another kind of answer is a check that never reported.
-pub(crate) fn report_of(answer: Answer) -> CheckReport {
-    match answer {
-        Answer::Checked(report) => report,
-        Answer::Model(_) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Recalled(_) => CheckReport {
-            passed: false,
-            evidence: "the check gave no report".to_owned(),
-            failure_class: Some(FailureClass::Environmental),
-            faulty: false,
-        },
-    }
-}
-
-/// Asks the model about what neither rule nor check has decided.
+/// Asks the judges about what neither rule nor check has decided.
 fn ask_model(ledger: Ledger, trial: Trial, context: &mut Context<'_>) -> FastLoop {
     let criteria = &ledger.subtask.success_criteria;
-    let asked: Vec<usize> = (0..criteria.len())
-        .filter(|at| !trial.decided.contains_key(at))
-        .collect();
-    if asked.is_empty() {
+    let open = trial.decided.open(criteria);
+    if open.is_empty() {
         return conclude(ledger, trial, context);
     }
-    let call = context.next_call.take();
     let task_id: TaskId = ledger.subtask.parent_task_id.clone();
-    let request = prompt::request(context.prompts, &ledger.subtask, &trial.result, &pick(criteria, &asked));
-    context.effects.push(Effect::Judge { task_id, call, request });
-    FastLoop::Judging(ledger, trial, call, asked)
+    let judges = (context.config.judges, Tier::Tool);
+    let (panel, requests) = Panel::seat(judges, criteria, open, context.next_call, |tier, asked| {
+        prompt::request(tier, context.prompts, &ledger.subtask, &trial.result, asked)
+    });
+    context
+        .effects
+        .extend(requests.into_iter().map(|(call, request)| Effect::Judge {
+            task_id: task_id.clone(),
+            call,
+            request,
+        }));
+    FastLoop::Judging(ledger, trial, panel)
 }
 
-fn pick<'a>(criteria: &'a [Criterion], at: &[usize]) -> Vec<&'a Criterion> {
-    at.iter().filter_map(|at| criteria.get(*at)).collect()
-}
-
-fn note_verdicts(subtask: &SubTask, trial: &mut Trial, asked: &[usize], answer: Answer) {
-    let criteria = pick(&subtask.success_criteria, asked);
-    match judgement_of(answer) {
-        Ok(value) => {
-            let own = environment_failed(&trial.result.tool_calls).then_some(FailureClass::Environmental);
-            let read = verdicts::read(&value, &criteria, own);
-            trial.decided.extend(asked.iter().copied().zip(read));
-            let words = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            trial.what_was_wrong = words("what_was_wrong");
-            trial.what_to_do = words("what_to_do");
-        }
-        Err((why, no_model)) => {
-            trial.no_model = no_model;
-            let failed = criteria
-                .iter()
-                .map(|c| verdicts::fail(c, FailureClass::Environmental, VerdictSource::Rule, &why));
-            trial.decided.extend(asked.iter().copied().zip(failed));
-        }
-    }
-}
-
-/// The value in a model's answer; else why there is none, and whether there is no model at all.
-pub(crate) fn judgement_of(answer: Answer) -> Result<Value, (String, bool)> {
-    let not_judged = |error: &dyn std::fmt::Display| {
-        format!(
-            "not judged, so not shown to hold: {}",
-            one_line(&error.to_string(), 400)
-        )
+fn note_verdicts(subtask: &SubTask, trial: &mut Trial, panel: Panel) {
+    let own = environment_failed(&trial.result.tool_calls).then_some(FailureClass::Environmental);
+    let judgement = panel.decide(&subtask.success_criteria, own, &mut trial.decided);
+    let words = |key: &str| {
+        let said = judgement.value.get(key).and_then(Value::as_str);
+        said.unwrap_or_default().to_owned()
     };
-    match answer {
-        Answer::Model(Ok(ModelReply {
-            content: ModelContent::Structured { value },
-            ..
-        })) => Ok(value),
-        Answer::Model(Err(error)) => Err((not_judged(&error), ModelError::is_no_model(&error))),
-        Answer::Model(Ok(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
-            Err((not_judged(&"the model's answer holds no verdicts"), false))
-        }
-    }
+    trial.what_was_wrong = words("what_was_wrong");
+    trial.what_to_do = words("what_to_do");
+    trial.no_model = judgement.no_model == NoModel::Yes;
 }
 
 /// Every criterion has its verdict: matched, another attempt, or failed.

@@ -23,9 +23,9 @@ use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Role, SubTa
 
 use serde::{Deserialize, Serialize};
 
+use crate::panel::Judges;
 use fast_loop::{Context, FastLoop};
 
-pub(crate) use fast_loop::{judgement_of, report_of};
 pub use prompt::{Prompts, schema};
 
 /// At most so many paths that a task made are remembered.
@@ -37,11 +37,16 @@ const MADE_MAX: usize = 2_000;
 pub struct Config {
     /// Attempts at a subtask, the first among them; at least 1.
     pub max_attempts: u32,
+    /// Who judges a verifiable criterion without a check.
+    pub judges: Judges,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_attempts: 3 }
+        Self {
+            max_attempts: 3,
+            judges: Judges::One,
+        }
     }
 }
 

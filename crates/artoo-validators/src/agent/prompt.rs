@@ -2,15 +2,13 @@
 
 use artoo_protocol::message::{Criterion, ExecutionResult, ExecutionStatus, SubTask};
 use artoo_protocol::model::{ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, section, with_laws};
+use artoo_protocol::prompt::section;
 use artoo_protocol::text::head_tail;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{evidence, verdicts};
 
-const TEMPLATE: &str = include_str!("../../prompts/agent_validator.md");
-const LAWS: &str = include_str!("../../prompts/laws.md");
+crate::prompts::fixed_text!("R4a", "../../prompts/agent_validator.md");
 
 /// Characters of all tool calls together.
 const CALLS_BUDGET: usize = 24_000;
@@ -21,34 +19,9 @@ const CONTEXT_BUDGET: usize = 6_000;
 /// Characters of the executor's own words.
 const CLAIM_BUDGET: usize = 4_000;
 
-/// R4a's fixed text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompts {
-    /// The system message.
-    pub system: String,
-}
-
-impl Prompts {
-    /// From a template with the one placeholder `{{laws}}`.
-    ///
-    /// # Errors
-    /// [`PromptError`] when the template has another placeholder, or not this one.
-    pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
-        with_laws(template, laws).map(|system| Self { system })
-    }
-}
-
-impl Default for Prompts {
-    fn default() -> Self {
-        // A test proves that the embedded template can be filled.
-        Self::new(TEMPLATE, LAWS).unwrap_or_else(|_| Self {
-            system: TEMPLATE.to_owned(),
-        })
-    }
-}
-
 /// The request for verdicts on the criteria that are left.
 pub(super) fn request(
+    tier: Tier,
     prompts: &Prompts,
     subtask: &SubTask,
     result: &ExecutionResult,
@@ -73,7 +46,7 @@ pub(super) fn request(
         section("criteria", &verdicts::numbered(asked)),
     ]
     .concat();
-    ModelRequest::structured(Tier::Tool, &prompts.system, user, "criterion_verdicts", schema())
+    ModelRequest::structured(tier, &prompts.system, user, "criterion_verdicts", schema())
 }
 
 /// Schema `criterion_verdicts`.

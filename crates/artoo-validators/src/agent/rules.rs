@@ -6,7 +6,7 @@
 use artoo_protocol::message::{Check, Criterion, ExecutionResult, ExecutionStatus, FailureClass, Mode, ToolCall};
 use artoo_protocol::text::one_line;
 
-use crate::evidence::{broke, class_of, ending, own_class, primary};
+use crate::evidence::{broke, class_of, ending, only_marks, own_class, primary};
 
 /// What a rule found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub(super) const RULES: &[Rule] = &[
             })
         },
     },
+    // An output that was cut is no contradiction by itself: whether the call ran to its end is told by `interrupted`, and
+    // checks take what was cut for not shown.
     Rule {
         name: "primary_call_interrupted",
         advice: "Do the interrupted action again so that it runs to its end: in smaller parts, or in a faster way. \
@@ -121,7 +123,8 @@ pub(super) const RULES: &[Rule] = &[
             let path = judged.criterion.check.as_ref().and_then(looked_at)?;
             let name = path.trim_end_matches('/').rsplit('/').next()?;
             let its_doing = !name.is_empty() && call.target().contains(name);
-            let worked = judged.result.tool_calls.iter().filter(|call| !broke(call));
+            let made_something = |call: &&ToolCall| !broke(call) && !only_marks(call);
+            let worked = judged.result.tool_calls.iter().filter(made_something);
             let made = worked.flat_map(|call| &call.touched).chain(judged.made);
             let old = !made.into_iter().any(|made| made.ends_with(name));
             (claimed && its_doing && old && broke(call) && !exit_was_planned(call, judged.criteria))
@@ -204,19 +207,74 @@ mod tests {
     use crate::evidence::sample;
     use artoo_protocol::tool::EffectClass::{Create, Read};
 
-    fn fired(result: &ExecutionResult, criterion: &Criterion) -> Option<&'static str> {
-        first(&Judged {
+    fn fired_of(rules: &[&Rule], result: &ExecutionResult, criterion: &Criterion) -> Option<&'static str> {
+        let judged = Judged {
             result,
             criterion,
             criteria: std::slice::from_ref(criterion),
             made: &[],
-        })
-        .map(|(rule, _)| rule.name)
+        };
+        rules
+            .iter()
+            .find(|rule| (rule.applies)(&judged).is_some())
+            .map(|rule| rule.name)
+    }
+
+    fn fired(result: &ExecutionResult, criterion: &Criterion) -> Option<&'static str> {
+        fired_of(&RULES.iter().collect::<Vec<_>>(), result, criterion)
     }
 
     #[test]
-    #[allow(clippy::too_many_lines, reason = "one table of situations, read as a whole")]
     fn every_evidence_rule_fires_on_its_own_situation_and_not_on_its_neighbour() {
+        for (name, calls, criterion, expect) in situations() {
+            assert_eq!(fired(&result(1, calls), &criterion), expect, "{name}");
+        }
+    }
+
+    /// The rows broken on purpose: without one of them, some situation must come out otherwise.
+    #[test]
+    fn no_evidence_rule_can_be_left_out_unnoticed() {
+        for left_out in RULES {
+            let rest: Vec<_> = RULES.iter().filter(|rule| rule.name != left_out.name).collect();
+            let noticed = situations()
+                .into_iter()
+                .any(|(_, calls, criterion, expect)| fired_of(&rest, &result(1, calls), &criterion) != expect);
+            assert!(noticed, "nothing notices that {} is gone", left_out.name);
+        }
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_attempt_is_none_of_the_failed_action() {
+        let criterion = criterion(
+            "a.txt exists",
+            Mode::Verifiable,
+            Some(r#"{"kind":"file_exists","path":"a.txt"}"#),
+        );
+        let broken = ToolCall {
+            exit: Some(2),
+            ..sample("shell", "make a.txt", Create)
+        };
+        let result = result(1, vec![broken]);
+        for (made, expect) in [
+            (vec![], Some("old_file_after_a_failed_action")),
+            (vec!["/w/b.txt".to_owned()], Some("old_file_after_a_failed_action")),
+            (vec!["/w/a.txt".to_owned()], None),
+        ] {
+            let judged = Judged {
+                result: &result,
+                criterion: &criterion,
+                criteria: std::slice::from_ref(&criterion),
+                made: &made,
+            };
+            assert_eq!(first(&judged).map(|(rule, _)| rule.name), expect, "{made:?}");
+        }
+    }
+
+    /// One situation: its name, the calls, the criterion, the rule that must fire.
+    type Row = (&'static str, Vec<ToolCall>, Criterion, Option<&'static str>);
+
+    #[allow(clippy::too_many_lines, reason = "one table of situations, read as a whole")]
+    fn situations() -> Vec<Row> {
         let verifiable = criterion("a.txt holds 5", Mode::Verifiable, None);
         let plausible = criterion("it rhymes", Mode::Plausible, None);
         let on_file = criterion(
@@ -244,11 +302,15 @@ mod tests {
             exit: Some(101),
             ..call.clone()
         };
+        let marked = ToolCall {
+            touched: vec!["/w/a.txt".into()],
+            ..sample("shell", "touch a.txt", Create)
+        };
         let grep = ToolCall {
             exit: Some(1),
             ..sample("shell", "grep x", Read)
         };
-        for (name, calls, criterion, expect) in [
+        let rows: Vec<(&str, Vec<ToolCall>, &Criterion, Option<&str>)> = vec![
             (
                 "no call, verifiable",
                 vec![],
@@ -305,7 +367,7 @@ mod tests {
                 None,
             ),
             ("failed as planned", vec![broken(&write)], &fails, None),
-            ("done", vec![write, look.clone()], &verifiable, None),
+            ("done", vec![write.clone(), look.clone()], &verifiable, None),
             (
                 "every look failed",
                 vec![broken(&look), killed(&look)],
@@ -313,11 +375,51 @@ mod tests {
                 Some("every_call_failed"),
             ),
             ("every look failed, plausible", vec![broken(&look)], &plausible, None),
-            ("one look worked", vec![broken(&look), look], &verifiable, None),
+            ("one look worked", vec![broken(&look), look.clone()], &verifiable, None),
             ("an honest empty search", vec![grep], &verifiable, None),
-        ] {
-            assert_eq!(fired(&result(1, calls), criterion), expect, "{name}");
-        }
+            (
+                "failed, then the old file is touched",
+                vec![broken(&sample("shell", "make a.txt", Create)), marked.clone()],
+                &on_file,
+                Some("old_file_after_a_failed_action"),
+            ),
+            (
+                "another's failure, then a file is touched",
+                vec![broken(&sample("shell", "make b.txt", Create)), marked],
+                &on_file,
+                None,
+            ),
+            (
+                "refused, and done otherwise before",
+                vec![
+                    write.clone(),
+                    ToolCall {
+                        not_run: true,
+                        ..broken(&write)
+                    },
+                ],
+                &verifiable,
+                None,
+            ),
+            (
+                "a planned exit that is another",
+                vec![ToolCall {
+                    exit: Some(2),
+                    ..look.clone()
+                }],
+                &fails,
+                None,
+            ),
+            (
+                "every look failed, and a machine decides",
+                vec![broken(&look)],
+                &on_file,
+                None,
+            ),
+        ];
+        rows.into_iter()
+            .map(|(name, calls, criterion, expect)| (name, calls, criterion.clone(), expect))
+            .collect()
     }
 
     #[test]
@@ -376,10 +478,15 @@ mod tests {
             (base.clone(), &[], Some(("nothing_to_judge", FailureClass::Logical))),
             (base, &one, None),
         ] {
-            let found = ENDINGS
-                .iter()
-                .find_map(|row| (row.applies)(&attempt, criteria).map(|finding| (row.name, finding.class)));
-            assert_eq!(found, expect);
+            let found = |left_out: Option<&str>| {
+                let mut rows = ENDINGS.iter().filter(|row| Some(row.name) != left_out);
+                rows.find_map(|row| (row.applies)(&attempt, criteria).map(|finding| (row.name, finding.class)))
+            };
+            assert_eq!(found(None), expect);
+            // The row broken on purpose: another one must not say the same.
+            if let Some((name, _)) = expect {
+                assert_ne!(found(Some(name)), expect);
+            }
         }
     }
 }

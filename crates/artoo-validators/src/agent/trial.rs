@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use artoo_protocol::message::{
-    Attempt, CriterionVerdict, ExecutionResult, ExecutionStatus, FailureClass, OutcomeStatus, SubTask, SubTaskOutcome,
-    ToolCall, VerdictSource,
+    Attempt, CriterionVerdict, ExecutionResult, ExecutionStatus, OutcomeStatus, SubTask, SubTaskOutcome, ToolCall,
+    VerdictSource,
 };
 use artoo_protocol::text::head_tail;
 use serde_json::Value;
 
 use super::rules::{self, Finding, Judged};
+use crate::decided::Decided;
 use crate::verdicts::{self, all_pass, describe_failures};
 
 /// At most so many calls of earlier attempts that wrote files are kept.
@@ -31,7 +32,7 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 pub(super) struct Trial {
     pub(super) result: ExecutionResult,
-    pub(super) decided: BTreeMap<usize, CriterionVerdict>,
+    pub(super) decided: Decided,
     /// What R3 is told where a rule decided, by the number of the criterion.
     pub(super) advice: BTreeMap<usize, &'static str>,
     /// Checks that could not run.
@@ -48,7 +49,7 @@ impl Trial {
     /// `made` are the paths that the task made in earlier attempts.
     pub(super) fn open(subtask: &SubTask, result: ExecutionResult, made: &[String]) -> Self {
         let criteria = &subtask.success_criteria;
-        let (mut decided, mut advice) = (BTreeMap::new(), BTreeMap::new());
+        let (mut decided, mut advice) = (Decided::default(), BTreeMap::new());
         for (at, criterion) in criteria.iter().enumerate() {
             let judged = Judged {
                 result: &result,
@@ -77,10 +78,8 @@ impl Trial {
         let criteria = subtask.success_criteria.iter().enumerate();
         criteria
             .map(|(at, criterion)| {
-                self.decided.remove(&at).unwrap_or_else(|| {
-                    let evidence = "nobody judged this criterion, so it is not shown to hold";
-                    verdicts::fail(criterion, FailureClass::Environmental, VerdictSource::Rule, evidence)
-                })
+                let decided = self.decided.remove(at);
+                decided.unwrap_or_else(|| verdicts::unjudged(criterion))
             })
             .collect()
     }

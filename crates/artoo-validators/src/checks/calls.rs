@@ -9,11 +9,13 @@
 use artoo_protocol::message::{Check, CountOf, CountOp, ToolCall};
 use artoo_protocol::text::one_line;
 use artoo_protocol::tool::CheckReport;
+use regex::Regex;
 use serde_json::Value;
 
-use super::vouching::{Evidence, Match, doubt, is_open, masked_status};
+use super::status::{Hidden, hidden, hides_some, not_run};
+use super::vouching::{Evidence, Match, doubt, hides_its_status, is_open};
 use super::{compared, defect, failed, faulty, passed, pattern, pointed};
-use crate::evidence::broke;
+use crate::evidence::{broke, is_effectful};
 
 /// The tool whose calls have a command and an exit status.
 pub(super) const SHELL: &str = "shell";
@@ -43,7 +45,7 @@ pub fn decide(check: &Check, evidence: Evidence<'_>) -> Option<CheckReport> {
         return Some(failed("no tool ran, so there is no output"));
     }
     match check {
-        Check::ExitCode { command, equals } => Some(exit_code(calls, command.as_deref(), *equals)),
+        Check::ExitCode { command, equals } => Some(exit_code(evidence, command.as_deref(), *equals)),
         Check::OutputMatches { pattern } => Some(output_matches(evidence, pattern)),
         Check::OutputEquals { value } => Some(output_equals(evidence, value)),
         Check::JsonPath { pointer, equals, .. } => Some(json_path(evidence, pointer, equals)),
@@ -58,27 +60,31 @@ pub fn decide(check: &Check, evidence: Evidence<'_>) -> Option<CheckReport> {
     }
 }
 
-fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckReport {
+fn exit_code(evidence: Evidence<'_>, command: Option<&str>, equals: i32) -> CheckReport {
+    let calls = evidence.calls;
     let regex = match command.map(pattern::compile).transpose() {
         Ok(regex) => regex,
         Err(reason) => return faulty(reason),
     };
-    let meant: Vec<_> = calls
+    let matching = calls
         .iter()
         .filter(|call| call.tool == SHELL)
         .filter_map(|call| Some((call, call.input.get("command")?.as_str()?)))
-        .filter(|(_, command)| regex.as_ref().is_none_or(|regex| regex.is_match(command)))
-        .collect();
+        .filter(|(_, command)| regex.as_ref().is_none_or(|regex| regex.is_match(command)));
+    // What only names the program is not meant, unless there is nothing else.
+    let (mut meant, mut idle) = (Vec::new(), None);
+    for (call, command) in matching {
+        match regex.as_ref().and_then(|regex| idly(command, regex, evidence.given)) {
+            Some(why) => idle = Some((command, why)),
+            None => meant.push((call, command)),
+        }
+    }
     let wrong = meant
         .iter()
         .find(|(call, _)| call.exit != Some(equals) || call.interrupted);
-    let masked = meant.iter().find_map(|(_, command)| {
-        let named = regex.as_ref()?.find(command)?;
-        let after = command.get(named.end()..)?;
-        (equals == 0)
-            .then(|| masked_status(command, after))
-            .flatten()
-            .map(|why| (command, why))
+    let masked = meant.iter().find_map(|(call, command)| {
+        let how = status_of_another(call, command, regex.as_ref(), evidence.given)?;
+        (equals == 0).then_some((command, how.because()))
     });
     match (wrong, masked, meant.last()) {
         (Some((call, command)), _, _) => failed(format!(
@@ -87,7 +93,7 @@ fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckRep
             crate::evidence::ending(call)
         )),
         (None, Some((command, why)), _) => failed(format!(
-            "`{}` ended with exit status {equals}, but {why}; run it on its own, or with `set -o pipefail`",
+            "`{}` ended with exit status {equals}, but {why}; run it on its own, or with `set -o pipefail` in front",
             one_line(command, 200)
         )),
         (None, None, Some((_, command))) => passed(format!(
@@ -95,11 +101,36 @@ fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckRep
             meant.len(),
             one_line(command, 200)
         )),
-        (None, None, None) => failed(match command {
-            Some(command) => format!("no shell call's command matches `{}`", one_line(command, 200)),
-            None => "no shell command ran".to_owned(),
+        (None, None, None) => failed(match (command, idle) {
+            (_, Some((idle, why))) => format!("in `{}` what is meant {why}", one_line(idle, 200)),
+            (Some(command), None) => format!("no shell call's command matches `{}`", one_line(command, 200)),
+            (None, None) => "no shell command ran".to_owned(),
         }),
     }
+}
+
+/// Why what a pattern means was not really run anywhere in a command that matches it.
+fn idly(command: &str, regex: &Regex, given: &str) -> Option<&'static str> {
+    let mut why = None;
+    for found in regex.find_iter(command).take(MATCHES_WEIGHED) {
+        why = Some(not_run(command, found.start(), found.end(), given)?);
+    }
+    why
+}
+
+/// What hides the status of the program that is meant; without a pattern, of any that does more than look.
+fn status_of_another(call: &ToolCall, command: &str, regex: Option<&Regex>, given: &str) -> Option<Hidden> {
+    let Some(regex) = regex else {
+        return is_effectful(call).then(|| hides_some(command)).flatten();
+    };
+    let mut how = None;
+    for found in regex.find_iter(command).take(MATCHES_WEIGHED) {
+        // One place in which it really ran, and whose status it is, is enough.
+        if not_run(command, found.start(), found.end(), given).is_none() {
+            how = Some(hidden(command, found.start(), found.end())?);
+        }
+    }
+    how
 }
 
 fn output_matches(evidence: Evidence<'_>, text: &str) -> CheckReport {
@@ -221,7 +252,23 @@ fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value
         // `defect` has reported both already.
         (CountOf::Matches, None) | (CountOf::Files, _) => return faulty("this count needs a pattern or a folder"),
     };
-    compared(u64::try_from(found).unwrap_or(u64::MAX), op, value, what)
+    let report = compared(u64::try_from(found).unwrap_or(u64::MAX), op, value, what);
+    let by_absence = op == CountOp::Le || (op == CountOp::Eq && value == 0);
+    match calls.last() {
+        Some(last) if report.passed && by_absence && cannot_show_absence(last) => failed(format!(
+            "{}, but call {} ({}) {} or hides its exit status, so what is missing there proves nothing",
+            report.evidence,
+            calls.len(),
+            last.tool,
+            crate::evidence::ending(last)
+        )),
+        _ => report,
+    }
+}
+
+/// Whether what a call did not put out says nothing: it failed, or may have failed unseen.
+fn cannot_show_absence(call: &ToolCall) -> bool {
+    broke(call) || (is_effectful(call) && hides_its_status(call))
 }
 
 /// The last call that did its work, if the whole of its output is there.
@@ -261,7 +308,7 @@ fn incomplete(calls: &[ToolCall]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::evidence::sample;
-    use artoo_protocol::tool::EffectClass::Read;
+    use artoo_protocol::tool::EffectClass::{External, Read};
 
     fn put_out(output: &str) -> ToolCall {
         ToolCall {
@@ -348,6 +395,90 @@ mod tests {
             !check(r#"{"kind":"exit_code"}"#, &[other]).passed,
             "only the shell has exit statuses"
         );
+    }
+
+    #[test]
+    fn a_status_counts_only_for_what_really_ran_and_whose_it_is() {
+        let run = |command: &str, exit: i32| ToolCall {
+            exit: Some(exit),
+            ..sample("shell", command, External)
+        };
+        let looks = |command: &str| ToolCall {
+            effect: Read,
+            ..run(command, 0)
+        };
+        let named = r#"{"kind":"exit_code","command":"cargo test"}"#;
+        let any = r#"{"kind":"exit_code"}"#;
+        for (kind, calls, expect, word) in [
+            (
+                named,
+                vec![run("cargo test", 0), looks("grep -rn 'cargo test' README")],
+                true,
+                "1 shell calls",
+            ),
+            (named, vec![looks("grep -rn 'cargo test' README")], false, "only named"),
+            (named, vec![run("cargo test --no-run", 0)], false, "told not to"),
+            (
+                named,
+                vec![run("cargo test --no-run", 0), run("cargo test", 0)],
+                true,
+                "1 shell calls",
+            ),
+            (named, vec![run("cargo test | tail", 0)], false, "piped"),
+            (named, vec![run("cargo test; cargo test", 0)], true, "cargo test"),
+            (
+                named,
+                vec![run("echo cargo test; cargo test | tail", 0)],
+                false,
+                "piped",
+            ),
+            (
+                named,
+                vec![run("cargo test | tail", 0), run("cargo test", 0)],
+                false,
+                "piped",
+            ),
+            (any, vec![run("cargo test | tail", 0)], false, "piped"),
+            (any, vec![looks("ls | wc -l")], true, "ls | wc -l"),
+            (any, vec![run("cd a && cargo test", 0)], true, "cd a"),
+            (
+                r#"{"kind":"exit_code","command":"test","equals":1}"#,
+                vec![run("cargo test | tail", 1)],
+                true,
+                "status 1",
+            ),
+        ] {
+            let report = check(kind, &calls);
+            assert_eq!(report.passed, expect, "{kind} on {calls:?}: {report:?}");
+            assert!(report.evidence.contains(word), "{word}: {report:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_from_a_failed_or_unseen_run_proves_nothing() {
+        let run = |command: &str, exit: i32, effect| ToolCall {
+            exit: Some(exit),
+            output: "starting\n".into(),
+            ..sample("shell", command, effect)
+        };
+        let none = r#"{"kind":"count","of":"lines","pattern":"error","op":"eq","value":0}"#;
+        let few = r#"{"kind":"count","of":"lines","op":"le","value":5}"#;
+        let some = r#"{"kind":"count","of":"lines","op":"ge","value":1}"#;
+        for (kind, call, expect) in [
+            (none, run("make", 0, External), true),
+            (none, run("make", 2, External), false),
+            (none, run("make 2>&- | tail", 0, External), false),
+            (none, run("cat log | tail", 0, Read), true),
+            (few, run("make", 2, External), false),
+            (few, run("make", 0, External), true),
+            (some, run("make", 2, External), true),
+        ] {
+            assert_eq!(
+                check(kind, std::slice::from_ref(&call)).passed,
+                expect,
+                "{kind} on {call:?}"
+            );
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use artoo_protocol::text::{first_n, one_line};
 use artoo_protocol::tool::{CheckReport, CheckRequest};
 use sha2::{Digest, Sha256};
 
-use super::vouching::Evidence;
+use super::vouching::{Evidence, emptied_by_failure};
 use super::{blocked, compared, failed, faulty, passed, pattern, pointed};
 
 /// A file larger than this many bytes is not read.
@@ -96,7 +96,7 @@ pub(super) fn decide(request: &CheckRequest, places: &Places, mask: &Mask, stop:
     let at = |path: &str| places.resolve(path, made());
     let evidence = Evidence::from(request);
     let report = match &request.check {
-        Check::FileExists { path } => Ok(exists(&at(path))),
+        Check::FileExists { path } => Ok(exists(&at(path), evidence)),
         Check::FileAbsent { path } => Ok(absent(&at(path))),
         Check::FileContains { path, pattern } => contains(&at(path), pattern, evidence, mask, stop),
         Check::JsonPath {
@@ -122,12 +122,52 @@ pub(super) fn decide(request: &CheckRequest, places: &Places, mask: &Mask, stop:
         | Check::Count { path: None, .. }
         | Check::CommandSucceeds { .. } => return None,
     };
-    Some(report.unwrap_or_else(|report| report))
+    let report = report.unwrap_or_else(|report| report);
+    let path = path_of(&request.check).filter(|_| report.passed);
+    let linked = path.and_then(|path| only_a_link(&at(path), made(), &request.given));
+    Some(linked.map_or(report, failed))
 }
 
-fn exists(path: &Path) -> CheckReport {
+/// The file that a check says something of; none where the check is that there is none.
+fn path_of(check: &Check) -> Option<&str> {
+    match check {
+        Check::FileExists { path } | Check::FileContains { path, .. } | Check::Sha256 { path, .. } => Some(path),
+        Check::JsonPath { path, .. } | Check::Count { path, .. } => path.as_deref(),
+        Check::FileAbsent { .. }
+        | Check::ExitCode { .. }
+        | Check::OutputMatches { .. }
+        | Check::OutputEquals { .. }
+        | Check::CommandSucceeds { .. } => None,
+    }
+}
+
+/// Why a file is no work of the task: the task made a link to something that it did not make and was not told of.
+fn only_a_link<'a>(path: &Path, mut made: impl Iterator<Item = &'a str> + Clone, given: &str) -> Option<String> {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink());
+    let target = is_link.then(|| fs::canonicalize(path).ok()).flatten()?;
+    let name = target.file_name().map(|name| name.to_string_lossy().into_owned())?;
+    let is = |made: &str, meant: &Path| {
+        let made = Path::new(made);
+        plain(made) == plain(meant) || fs::canonicalize(made).is_ok_and(|real| real == meant && plain(made) == real)
+    };
+    let link_made = made.clone().any(|m| is(m, path));
+    let target_made = made.any(|m| is(m, &target));
+    (link_made && !target_made && !given.contains(&name)).then(|| {
+        format!(
+            "{} is only a link to {}, which the task did not make",
+            shown(path),
+            shown(&target)
+        )
+    })
+}
+
+fn exists(path: &Path, evidence: Evidence<'_>) -> CheckReport {
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => passed(format!("{} exists, a folder", shown(path))),
+        Ok(meta) if meta.len() == 0 && meta.is_file() => match emptied_by_failure(path, evidence) {
+            Some(why) => failed(why),
+            None => passed(format!("{} exists, 0 bytes", shown(path))),
+        },
         Ok(meta) => passed(format!("{} exists, {} bytes", shown(path), meta.len())),
         Err(error) => unreadable(path, &error),
     }

@@ -1,13 +1,15 @@
 //! Machine checks: criteria that code decides, from the world and from what tools put out (design §7).
 //!
 //! Owns what each kind of check means. [`calls`] holds the checks on tool calls, which are pure; [`files`] those on files;
-//! [`vouching`] says when a match proves nothing;
+//! [`vouching`] says when a match proves nothing, [`status`] whose an exit status is, [`numbers`] when two are one;
 //! [`world`] is the shell that runs either kind, and commands, off the roles' thread. A model's prose never reaches a
 //! check, and a check that cannot run is reported as faulty: a fault of the plan, not of the attempt.
 
 pub mod calls;
 pub mod files;
+mod numbers;
 mod pattern;
+mod status;
 pub mod vouching;
 pub mod world;
 

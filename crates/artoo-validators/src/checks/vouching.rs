@@ -6,9 +6,11 @@
 
 use artoo_protocol::message::ToolCall;
 use artoo_protocol::text::one_line;
-use artoo_protocol::tool::CheckRequest;
+use artoo_protocol::tool::{CheckRequest, EffectClass};
 use regex::Regex;
 
+use super::numbers::{Number, numbers};
+use super::status;
 use crate::evidence::{SEARCHERS, broke, is_effectful};
 
 /// What a check may look at.
@@ -78,12 +80,28 @@ pub(super) const DOUBTS: &[Doubt] = &[
         applies: |m| broke(m.call) && !m.call.interrupted && !speaks_of_failure(m.found),
     },
     Doubt {
+        name: "hidden_failure_beside_success",
+        because: "the same line reports a failure, and the command hides the exit status that would tell",
+        applies: |m| hides_its_status(m.call) && speaks_of_failure(m.line) && !speaks_of_failure(m.found),
+    },
+    Doubt {
+        name: "nothing_from_a_hidden_failure",
+        because: "nothing was counted, and the command hides whether what was to be counted ran at all",
+        applies: |m| {
+            let counted = numbers(m.line);
+            let nothing = m.line.trim().is_empty() || counted.iter().all(|number| number.joined() == "0");
+            nothing && !counted.is_empty() && is_effectful(m.call) && hides_its_status(m.call)
+        },
+    },
+    Doubt {
         name: "own_words",
         because: "the command itself holds these words, so nothing but the attempt says them",
         applies: |m| {
-            let telling = m.open || m.found.split_whitespace().count() > 1;
+            let line = m.line.trim();
+            let telling = m.open || m.found.split_whitespace().count() > 1 || line.starts_with(['{', '[']);
             let command = text_of(m.call, "command");
-            telling && only_generates(m.call) && command.contains(m.line.trim()) && !m.evidence.given.contains(command)
+            let said = command.contains(line) || (only_speaks(m.call) && puts_together(command, line));
+            telling && only_generates(m.call) && said && !m.evidence.given.contains(command)
         },
     },
     Doubt {
@@ -105,7 +123,7 @@ pub(super) const DOUBTS: &[Doubt] = &[
             let before = m.evidence.calls.iter().take(m.at);
             m.call.exit.is_some()
                 && before.chain(m.evidence.written).any(|writer| {
-                    let replaced = writer.effect >= artoo_protocol::tool::EffectClass::Modify;
+                    let replaced = writer.effect >= EffectClass::Modify;
                     let runs = || names(writer).any(|name| m.call.programs.iter().any(|program| program == name));
                     replaced && runs() && holds(writer, m.line)
                 })
@@ -152,17 +170,17 @@ impl<'a> Evidence<'a> {
             return None;
         }
         let literal: Vec<String> = writers.map(input).collect();
-        let shown = |number: &str| {
-            let looked = self
+        let shown = |number: &Number| {
+            let mut looked = self
                 .calls
                 .iter()
                 .chain(self.written)
                 .filter(|call| !wrote(call) && !only_generates(call));
-            has_number(self.given, number) || looked.into_iter().any(|call| has_number(&call.output, number))
+            number.stands_in(self.given) || looked.any(|call| number.stands_in(&call.output))
         };
-        let numbers: Vec<&str> = numbers(found).collect();
-        let written_by_hand = |number: &&&str| literal.iter().any(|text| has_number(text, number));
-        let suspect = numbers.iter().find(written_by_hand)?;
+        let numbers = numbers(found);
+        let written_by_hand = |number: &&Number| literal.iter().any(|text| number.stands_in(text));
+        let suspect = numbers.iter().find(written_by_hand)?.joined();
         let all_unseen = numbers.iter().all(|number| !shown(number));
         all_unseen.then(|| {
             format!("`{suspect}` was written to {path} by the attempt itself, and no tool's output shows where it comes from")
@@ -187,33 +205,104 @@ pub(super) fn is_open(pattern: &str) -> bool {
     asks && !bare.chars().any(|c| c.is_ascii_digit() && c != '0')
 }
 
-fn numbers(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_digit())
-        .filter(|part| !part.is_empty())
-}
-
-fn has_number(text: &str, number: &str) -> bool {
-    numbers(text).any(|other| other == number)
-}
-
 /// Whether a text reports a failure, so that a failing call may vouch for it. `0 failed` reports none.
+///
+/// English in full, other languages by the words that programs and people use most.
 fn speaks_of_failure(text: &str) -> bool {
-    const NONE: &str = r"(?i)\b(?:0|no|not|without|zero)\s+(?:fail|error|problem|warning)\w*";
+    const NONE: &str = r"(?i)\b(?:0|no|not|without|zero|keine?|ohne|sans|aucune?|sin|ning[uú]na?|nessuna?|senza|sem|без|нет)\s+(?:fail|error|problem|warning|fehl|err|échec|fall|falh|ошиб)\w*|(?:0|没有|沒有|无|無)\s*[个個]?\s*(?:失败|失敗|错误|錯誤|エラー|오류)";
     const FAILURE: &str = r"(?i)\b(?:not?|fail\w*|error\w*|fatal|invalid|refus\w*|den(?:y|ied)|wrong|cannot|can't|unable|unknown|missing|reject\w*|warn\w*|problem\w*|abort\w*|panic\w*|exception\w*|violat\w*|mismatch\w*)\b";
-    let (Ok(none), Ok(failure)) = (Regex::new(NONE), Regex::new(FAILURE)) else {
+    const ELSEWHERE: &str = r"(?i)\b(?:(?:fehl|échou|échec|erreur|erron|errore|fallit|falló|fallad|fallo|fallid|falh|ошиб|провал|błąd|nieuda)\w*|не удал\w*)|失败|失敗|错误|錯誤|エラー|실패|오류|فشل|خطأ";
+    let (Ok(none), Ok(failure), Ok(elsewhere)) = (Regex::new(NONE), Regex::new(FAILURE), Regex::new(ELSEWHERE)) else {
         return false;
     };
-    failure.is_match(&none.replace_all(text, ""))
+    let rest = none.replace_all(text, "");
+    failure.is_match(&rest) || elsewhere.is_match(&rest)
 }
+
+/// Whether a command that ended well may have hidden the failure of one of its programs.
+pub(super) fn hides_its_status(call: &ToolCall) -> bool {
+    let command = text_of(call, "command");
+    call.exit == Some(0) && !command.is_empty() && status::hides_some(command).is_some()
+}
+
+/// Whether nothing but the shell's own words can come out of a call.
+fn only_speaks(call: &ToolCall) -> bool {
+    const SPEAKERS: [&str; 4] = ["echo", "printf", "true", ":"];
+    let computes = text_of(call, "command").contains("$((");
+    !computes && !call.programs.is_empty() && call.programs.iter().all(|p| SPEAKERS.contains(&p.as_str()))
+}
+
+/// Whether every word of a line stands in a command, quotes left out: `n=42; echo "$n passed"` says `42 passed`.
+fn puts_together(command: &str, line: &str) -> bool {
+    let plain = command.replace("\\n", " ").replace(['"', '\'', '\\'], "");
+    let words = |text: &str| -> Vec<String> {
+        let split = text.split(|c: char| !c.is_alphanumeric());
+        split.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let known = words(&plain);
+    let said = words(line);
+    !said.is_empty() && said.iter().all(|word| known.contains(word))
+}
+
+/// Whether the attempt wrote both files that a command compares, so that they agree whatever they hold.
+pub(super) fn wrote_both_sides(command: &str, evidence: Evidence<'_>) -> Option<String> {
+    let mut words = command.split_whitespace();
+    let compares = matches!(words.next(), Some("diff" | "cmp"));
+    let plain = !command.contains(['|', '&', ';', '<', '>', '$', '`']);
+    let operands: Vec<&str> = words
+        .filter(|word| !word.starts_with('-'))
+        .map(|w| w.trim_matches(['"', '\'']))
+        .collect();
+    let writers_of = |operand: &str| {
+        let name = operand.rsplit('/').next().unwrap_or_default().to_owned();
+        let wrote = move |writer: &&ToolCall| names(writer).any(|written| written == name);
+        evidence.writers().filter(wrote)
+    };
+    let [_, second, ..] = operands.as_slice() else {
+        return None;
+    };
+    let own = operands.iter().all(|operand| writers_of(operand).next().is_some());
+    // To make both may be the task; to overwrite what was there to be compared with is not.
+    let replaced = |operand: &&str| writers_of(operand).any(|writer| writer.effect >= EffectClass::Modify);
+    let foreseen = evidence.given.contains(*second) && !operands.iter().any(replaced);
+    (compares && plain && own && !foreseen).then(|| {
+        format!(
+            "`{}` compares two files that the attempt wrote itself, so it proves nothing",
+            one_line(command, 200)
+        )
+    })
+}
+
+/// Why an empty file shows nothing: what was to fill it failed, or may have failed unseen.
+pub(super) fn emptied_by_failure(path: &std::path::Path, evidence: Evidence<'_>) -> Option<String> {
+    let path = path.to_string_lossy();
+    let wrote = |call: &&ToolCall| call.touched.iter().any(|touched| *touched == *path);
+    let writer = evidence.calls.iter().rfind(wrote)?;
+    let looks = |program: &String| LOOKERS.contains(&program.as_str());
+    // A pipe of programs that only look may well find nothing.
+    let harmless = !writer.programs.is_empty() && writer.programs.iter().all(looks);
+    let command = text_of(writer, "command");
+    let hidden = status::hides_some(command).is_some_and(|how| how != status::Hidden::Pipe || !harmless);
+    (broke(writer) || (writer.exit == Some(0) && hidden)).then(|| {
+        format!(
+            "{path} is empty, and whether `{}` did its work is hidden or it failed",
+            one_line(command, 120)
+        )
+    })
+}
+
+/// Programs that only look, among which finding nothing is an answer.
+const LOOKERS: &[&str] = &[
+    "find", "grep", "rg", "sort", "uniq", "head", "tail", "cat", "ls", "wc", "awk", "sed", "cut", "tr", "du", "stat",
+    "comm", "jq", "fd",
+];
 
 /// Whether the call only puts out what its own command line says, as `echo` does.
 fn only_generates(call: &ToolCall) -> bool {
-    is_one_of(call, GENERATORS) && !is_one_of(call, &SEARCHERS) && {
-        let command = text_of(call, "command");
-        // `cat` shows files, unless the text stands in the command.
-        let others = call.programs.iter().any(|program| program != "cat");
-        others || command.contains("<<")
-    }
+    // `cat` shows files, unless the text stands in the command.
+    let speaks = |program: &String| program != "cat" && GENERATORS.contains(&program.as_str());
+    let generated = call.programs.iter().any(speaks) || text_of(call, "command").contains("<<");
+    generated && !is_one_of(call, &SEARCHERS)
 }
 
 fn is_one_of(call: &ToolCall, programs: &[&str]) -> bool {
@@ -252,82 +341,35 @@ fn names(call: &ToolCall) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Why an exit status of 0 says nothing about the program that a pattern names: what follows it in the command decides the
-/// status. `after` is the command from the end of the match.
-pub(super) fn masked_status(command: &str, after: &str) -> Option<&'static str> {
-    let before = command.strip_suffix(after).unwrap_or(command);
-    let (pipefail, errexit) = (before.contains("pipefail"), stops_at_a_failure(before));
-    let bare = unquoted(after);
-    let mut rest = bare.as_str();
-    while let Some(at) = rest.find(['|', '&', ';', '\n']) {
-        let (head, tail) = rest.split_at(at);
-        if let Some(next) = tail.strip_prefix("||") {
-            let next = next.trim_start();
-            let honest =
-                ["exit", "return", "false"].iter().any(|word| next.starts_with(word)) && !next.starts_with("exit 0");
-            if !honest {
-                return Some("what follows `||` hides a failure");
-            }
-            rest = next;
-        } else if let Some(next) = tail.strip_prefix('|') {
-            let next = next.trim_start_matches('&').trim_start();
-            let program = next.split_whitespace().next().unwrap_or_default();
-            if !pipefail && ["tee", "cat", "head", "tail", "less"].contains(&program) {
-                return Some("the status is that of what it is piped into");
-            }
-            rest = next;
-        } else if let Some(next) = tail.strip_prefix('&') {
-            // `&&` passes a failure on; `>&`, `<&` and `&>` only redirect.
-            if !next.starts_with(['&', '>']) && !head.ends_with(['>', '<']) {
-                return Some("nothing waits for what `&` sends to the background");
-            }
-            rest = next.strip_prefix('&').unwrap_or(next);
-        } else {
-            let next = tail.trim_start_matches([';', '\n', ' ', '\t']);
-            if !errexit && !next.is_empty() && !next.starts_with(['}', ')']) && !next.starts_with("exit $?") {
-                return Some("the status is that of the command after it");
-            }
-            rest = next;
-        }
-    }
-    None
-}
-
-/// Whether a shell was told to stop at the first command that fails: `set -e`, also among other options.
-fn stops_at_a_failure(before: &str) -> bool {
-    const ERREXIT: &str = r"\bset\s(?:[^;|&\n]*\s)?(?:-[a-zA-Z]*e[a-zA-Z]*|-[a-zA-Z]*o\s+errexit)\b";
-    Regex::new(ERREXIT).is_ok_and(|errexit| errexit.is_match(before))
-}
-
-/// The command without what stands in quotes.
-fn unquoted(text: &str) -> String {
-    let mut bare = String::new();
-    let mut quote = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (None | Some('"'), '\\') => {
-                chars.next();
-            }
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            (None, c) => bare.push(c),
-            (Some(_), _) => {}
-        }
-    }
-    bare
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::evidence::sample;
-    use artoo_protocol::tool::EffectClass::{Create, Modify, Read};
+    use artoo_protocol::tool::EffectClass::{Create, External, Modify, Read};
 
     fn ran(command: &str, output: &str) -> ToolCall {
         ToolCall {
             output: output.into(),
             ..sample("shell", command, Read)
+        }
+    }
+
+    fn failing(call: ToolCall) -> ToolCall {
+        ToolCall { exit: Some(1), ..call }
+    }
+
+    fn external(call: ToolCall) -> ToolCall {
+        ToolCall {
+            effect: External,
+            ..call
+        }
+    }
+
+    fn bare(calls: &[ToolCall]) -> Evidence<'_> {
+        Evidence {
+            calls,
+            written: &[],
+            given: "",
         }
     }
 
@@ -343,8 +385,11 @@ mod tests {
         }
     }
 
-    /// The doubt about the last call's whole output.
-    fn about(calls: &[ToolCall], given: &str, open: bool) -> Option<&'static str> {
+    /// One situation of the table: its name, the calls, what was given, whether the pattern is open, the row that must doubt.
+    type Row = (&'static str, Vec<ToolCall>, &'static str, bool, Option<&'static str>);
+
+    /// The rows that doubt the last call's whole output, one by one.
+    fn about(rows: &[&Doubt], calls: &[ToolCall], given: &str, open: bool) -> Option<&'static str> {
         let call = calls.last().unwrap();
         let evidence = Evidence {
             calls,
@@ -352,21 +397,25 @@ mod tests {
             given,
         };
         let line = call.output.trim();
+        // A summary's first two words are what is usually looked for.
+        let end = line.match_indices(' ').nth(1).map_or(line.len(), |(at, _)| at);
         let m = Match {
             evidence,
             at: calls.len() - 1,
             call,
-            found: line,
+            found: line[..end].trim_end_matches([',', ';', '，']),
             line,
             open,
         };
-        DOUBTS.iter().find(|row| (row.applies)(&m)).map(|row| row.name)
+        rows.iter().find(|row| (row.applies)(&m)).map(|row| row.name)
     }
 
-    #[test]
+    fn all_rows() -> Vec<&'static Doubt> {
+        DOUBTS.iter().collect()
+    }
+
     #[allow(clippy::too_many_lines, reason = "one table of situations, read as a whole")]
-    fn every_doubt_arises_in_its_own_situation_and_not_in_its_neighbour() {
-        let failing = |call: ToolCall| ToolCall { exit: Some(1), ..call };
+    fn situations() -> Vec<Row> {
         let run = ToolCall {
             programs: vec!["accept".into()],
             ..ran("./accept", "PASS")
@@ -376,7 +425,7 @@ mod tests {
             not_run: true,
             ..ran("make", "done")
         };
-        for (name, calls, given, open, expect) in [
+        vec![
             ("an honest run", vec![ran("cargo test", "42 passed")], "", true, None),
             ("stopped at the gate", vec![refused], "", false, Some("never_ran")),
             (
@@ -457,8 +506,181 @@ mod tests {
                 false,
                 None,
             ),
-        ] {
-            assert_eq!(about(&calls, given, open), expect, "{name}");
+            (
+                "the good half of a summary, the status hidden",
+                vec![ran("pytest | tail -1", "41 passed, 1 failed")],
+                "",
+                true,
+                Some("hidden_failure_beside_success"),
+            ),
+            (
+                "the same in German",
+                vec![ran("./teste | tail -1", "41 bestanden, 1 fehlgeschlagen")],
+                "",
+                true,
+                Some("hidden_failure_beside_success"),
+            ),
+            (
+                "the same in Chinese",
+                vec![ran("./test | tail -1", "通过 41 个，失败 1 个")],
+                "",
+                true,
+                Some("hidden_failure_beside_success"),
+            ),
+            (
+                "a summary without failures, the status hidden",
+                vec![ran("pytest | tail -1", "41 passed, 0 failed")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "without failures in Chinese",
+                vec![ran("./test | tail -1", "通过 41 个，没有错误")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "the same with pipefail",
+                vec![ran("set -o pipefail; pytest | tail -1", "41 passed, 1 failed")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "a failure that is looked for",
+                vec![ran("pytest | tail -1", "1 failed, 41 passed")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "nothing of a build that may not have run",
+                vec![external(ran("make 2>&- | grep error | wc -l", "0"))],
+                "",
+                false,
+                Some("nothing_from_a_hidden_failure"),
+            ),
+            (
+                "something of a build",
+                vec![external(ran("make 2>&- | grep error | wc -l", "3"))],
+                "",
+                false,
+                None,
+            ),
+            (
+                "nothing among files",
+                vec![ran("grep TODO a | wc -l", "0")],
+                "",
+                false,
+                None,
+            ),
+            (
+                "nothing of a build whose status is seen",
+                vec![external(ran("make count", "0"))],
+                "",
+                false,
+                None,
+            ),
+            (
+                "spoken JSON",
+                vec![ran("echo '{\"ok\":true}'", "{\"ok\":true}")],
+                "",
+                false,
+                Some("own_words"),
+            ),
+            (
+                "put together by the shell",
+                vec![ToolCall {
+                    programs: vec!["echo".into()],
+                    ..ran("n=42; echo \"$n passed\"", "42 passed")
+                }],
+                "",
+                true,
+                Some("own_words"),
+            ),
+            (
+                "computed by the shell",
+                vec![ran("echo $((17 * 3))", "51")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "said by a program that may compute",
+                vec![ran("python3 -c 'print(6*7, \"passed\")'", "42 passed")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "a here-document shown by cat",
+                vec![ran("cat <<E\n42 passed\nE", "42 passed")],
+                "",
+                true,
+                Some("own_words"),
+            ),
+            (
+                "repeated later and failed",
+                vec![ran("npm test", "11 passing"), failing(ran("npm test", "12 passing"))],
+                "",
+                true,
+                Some("failed_call_vouching_for_success"),
+            ),
+            (
+                "a failed call that was cut short",
+                vec![ToolCall {
+                    interrupted: true,
+                    ..failing(ran("npm test", "12 passing"))
+                }],
+                "",
+                true,
+                None,
+            ),
+            (
+                "another's words in the file shown",
+                vec![wrote("r.txt", "7 passed\n", Create), ran("cat /w/r.txt", "42 passed")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "read with the tool for reading",
+                vec![
+                    wrote("r.txt", "42 passed\n", Create),
+                    ToolCall {
+                        tool: "read_file".into(),
+                        input: serde_json::json!({"path": "r.txt"}),
+                        programs: Vec::new(),
+                        exit: None,
+                        ..ran("", "42 passed")
+                    },
+                ],
+                "",
+                true,
+                Some("forged_and_read_back"),
+            ),
+            (
+                "a stand-in that says something else",
+                vec![
+                    wrote("accept", "echo FAIL", Modify),
+                    ToolCall {
+                        programs: vec!["accept".into()],
+                        ..ran("./accept", "PASS")
+                    },
+                ],
+                "",
+                false,
+                None,
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_doubt_arises_in_its_own_situation_and_not_in_its_neighbour() {
+        for (name, calls, given, open, expect) in situations() {
+            assert_eq!(about(&all_rows(), &calls, given, open), expect, "{name}");
         }
         let again = [ran("npm test", "12 passing"), failing(ran("npm test", "11 passing"))];
         let m = Match {
@@ -476,6 +698,83 @@ mod tests {
         assert!(doubt(&m).unwrap().contains("made again later"));
     }
 
+    /// The rows broken on purpose: without one of them, some situation must come out otherwise.
+    #[test]
+    fn no_doubt_can_be_left_out_unnoticed() {
+        for left_out in DOUBTS.iter().filter(|row| row.name != "repeated_and_failed") {
+            let rest: Vec<_> = DOUBTS.iter().filter(|row| row.name != left_out.name).collect();
+            let noticed = situations()
+                .iter()
+                .any(|(_, calls, given, open, expect)| about(&rest, calls, given, *open) != *expect);
+            assert!(noticed, "nothing notices that {} is gone", left_out.name);
+        }
+    }
+
+    #[test]
+    fn who_writes_both_sides_of_a_comparison_proves_nothing() {
+        let both = [wrote("out.txt", "b", Create), wrote("expected.txt", "b", Modify)];
+        let new = [wrote("out.txt", "b", Create), wrote("expected.txt", "b", Create)];
+        for (command, calls, given, doubted) in [
+            ("cmp out.txt expected.txt", &both[..], "", true),
+            ("diff -u /w/expected.txt 'out.txt'", &both, "", true),
+            ("cmp out.txt expected.txt", &both[..1], "", false),
+            (
+                "cmp out.txt expected.txt",
+                &both,
+                "out.txt must equal expected.txt",
+                true,
+            ),
+            ("cmp out.txt expected.txt", &new, "make out.txt and expected.txt", false),
+            ("cmp out.txt expected.txt", &new, "", true),
+            ("cmp out.txt", &both, "", false),
+            ("grep -q b out.txt expected.txt", &both, "", false),
+            ("diff out.txt expected.txt | head", &both, "", false),
+        ] {
+            let evidence = Evidence {
+                calls,
+                written: &[],
+                given,
+            };
+            assert_eq!(wrote_both_sides(command, evidence).is_some(), doubted, "{command}");
+            let before = Evidence {
+                calls: &[],
+                written: calls,
+                given,
+            };
+            assert_eq!(
+                wrote_both_sides(command, before).is_some(),
+                doubted,
+                "{command}, in the attempt before"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_file_shows_nothing_where_what_was_to_fill_it_failed_or_may_have() {
+        let filled = |command: &str, programs: &[&str], exit: i32| ToolCall {
+            touched: vec!["/w/out".into()],
+            effect: Create,
+            exit: Some(exit),
+            programs: programs.iter().map(|p| (*p).to_owned()).collect(),
+            ..ran(command, "")
+        };
+        for (call, doubted) in [
+            (filled("pg_dump shop > out", &["pg_dump"], 0), false),
+            (filled("pg_dump shop > out", &["pg_dump"], 1), true),
+            (filled("pg_dump shop > out || true", &["pg_dump", "true"], 0), true),
+            (filled("pg_dump shop > out; echo done", &["pg_dump", "echo"], 0), true),
+            (filled("pg_dump shop | gzip > out", &["pg_dump", "gzip"], 0), true),
+            (filled("find . -size +1G | sort > out", &["find", "sort"], 0), false),
+            (filled("find . -size +1G > out || true", &["find", "true"], 0), true),
+            (filled("touch out", &["touch"], 0), false),
+        ] {
+            let calls = [call];
+            let found = emptied_by_failure(std::path::Path::new("/w/out"), bare(&calls));
+            assert_eq!(found.is_some(), doubted, "{}", calls[0]);
+            assert_eq!(emptied_by_failure(std::path::Path::new("/w/other"), bare(&calls)), None);
+        }
+    }
+
     #[test]
     fn a_number_that_nothing_shows_is_made_up() {
         let by_hand = wrote("n.txt", "57\n", Create);
@@ -483,7 +782,29 @@ mod tests {
         for (name, calls, written, given, pattern, expect) in [
             ("out of the air", vec![by_hand.clone()], vec![], "", r"^\d+$", true),
             ("counted", vec![counted, by_hand.clone()], vec![], "", r"^\d+$", false),
+            (
+                "counted through cat",
+                vec![
+                    ToolCall {
+                        programs: vec!["cat".into(), "wc".into()],
+                        ..ran("cat a | wc -l", "57\n")
+                    },
+                    by_hand.clone(),
+                ],
+                vec![],
+                "",
+                r"^\d+$",
+                false,
+            ),
             ("given", vec![by_hand.clone()], vec![], "write 57", r"^\d+$", false),
+            (
+                "in other digits",
+                vec![wrote("n.txt", "٥٧\n", Create)],
+                vec![],
+                "",
+                r"^\d+$",
+                true,
+            ),
             ("foreseen", vec![by_hand.clone()], vec![], "", "^57$", false),
             ("half foreseen", vec![by_hand.clone()], vec![], "", r"^5\d$", false),
             (
@@ -501,52 +822,9 @@ mod tests {
                 written: &written,
                 given,
             };
-            let found = evidence.made_up(std::path::Path::new("/w/n.txt"), pattern, "57");
+            let text = if name == "in other digits" { "٥٧" } else { "57" };
+            let found = evidence.made_up(std::path::Path::new("/w/n.txt"), pattern, text);
             assert_eq!(found.is_some(), expect, "{name}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn the_status_of_what_follows_is_not_the_status_of_the_program() {
-        for (command, hidden) in [
-            ("make", false),
-            ("make && echo ok", false),
-            ("make 2>&1", false),
-            ("make;", false),
-            ("make 'a;b' \"c|d\"", false),
-            ("make || exit 1", false),
-            ("make | sort", false),
-            ("set -o pipefail; make | tee log", false),
-            ("set -euo pipefail; make | tee log; echo done", false),
-            ("set -e; make; echo done", false),
-            ("set -eu\nmake\necho done", false),
-            ("set -o errexit; make; echo done", false),
-            ("make &> log", false),
-            ("make >&2", false),
-            ("make > log 2>&1 && echo ok", false),
-            ("make 'a & b'", false),
-            ("make |& sort", false),
-            ("(make)", false),
-            ("make || true", true),
-            ("make; echo done", true),
-            ("make | tee log", true),
-            ("make\necho done", true),
-            ("make || exit 0", true),
-            ("set -o pipefail; make || true", true),
-            ("set -o pipefail; make; echo done", true),
-            ("set -e; make | tee log", true),
-            ("set -e; make || true", true),
-            ("set -euo pipefail; make || true", true),
-            ("set -euo pipefail; make &", true),
-            ("make; set -e; echo done", true),
-            ("make | tee log; set -o pipefail", true),
-            ("make &", true),
-            ("make & echo started", true),
-            ("make > log 2>&1 &", true),
-            ("make && echo ok &", true),
-        ] {
-            let after = command.split_once("make").unwrap().1;
-            assert_eq!(masked_status(command, after).is_some(), hidden, "{command}");
         }
     }
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::calls::SHELL;
 use super::files::{Mask, Places};
-use super::vouching::Evidence;
+use super::vouching::{Evidence, wrote_both_sides};
 use super::{blocked, calls, defect, failed, faulty, files, passed};
 
 /// What checks may look at and for how long.
@@ -154,7 +154,10 @@ impl CheckRunner for WorldChecks {
             return faulty(reason);
         }
         let mut report = match &request.check {
-            Check::CommandSucceeds { command } => self.command_in_time(command, &request.made).await,
+            Check::CommandSucceeds { command } => match wrote_both_sides(command, Evidence::from(request)) {
+                Some(why) => failed(why),
+                None => self.command_in_time(command, &request.made).await,
+            },
             Check::ExitCode { .. }
             | Check::FileExists { .. }
             | Check::FileAbsent { .. }

@@ -2,25 +2,23 @@
 //!
 //! Owns the states of a round and what each needs to go on. A round is decided once.
 
-use std::collections::BTreeMap;
-
 use artoo_protocol::message::{
-    Criterion, CriterionVerdict, DispatchManifest, FailureClass, Mode, OutcomeSummary, ReplanRequest, SubTaskOutcome,
-    Verdict, VerdictSource,
+    Check, DispatchManifest, FailureClass, Mode, OutcomeSummary, ReplanRequest, SubTaskOutcome, VerdictSource,
 };
 use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Answer, CallId, Timestamp};
+use artoo_protocol::{Answer, CallId, Millis, Timestamp};
 use serde_json::Value;
 
 use super::merge::{is_blank, merged};
 use super::prompt::{self, Prompts};
 use super::round::{Gate, Round, corrections, failed, gap_words, recommendation};
 use super::{Config, Effect};
-use crate::agent::{judgement_of, report_of};
+use crate::decided::{Decided, Pending};
 use crate::evidence::{class_of, environment_failed};
-use crate::verdicts::{self, failing};
+use crate::panel::Panel;
+use crate::verdicts;
 
 /// At most so many paths that a task made are remembered.
 const MADE_MAX: usize = 2_000;
@@ -41,16 +39,13 @@ pub(super) struct TaskState {
 enum Stage {
     /// Outcomes are awaited.
     Collecting,
-    /// Machine checks on task criteria are running; the value is the criterion's number.
-    Checking(Gate, Decided, BTreeMap<CallId, usize>),
-    /// The model is merging, and judging the criteria with these numbers.
-    Judging(Decided, CallId, Vec<usize>),
+    /// Machine checks on task criteria are running.
+    Checking(Gate, Decided, Pending),
+    /// The model is merging, and judging what is left, a second one perhaps beside it.
+    Judging(Decided, Panel),
     /// The decision is out.
     Done,
 }
-
-/// Verdicts that are there already, by the number of the criterion.
-type Decided = BTreeMap<usize, CriterionVerdict>;
 
 /// What a step may use.
 pub(super) struct Context<'a> {
@@ -82,16 +77,35 @@ impl TaskState {
 
     /// A person was asked, or has answered; waiting is not the task's time.
     pub(super) fn waiting(&mut self, request: &str, waits: bool, now: Timestamp) {
-        if waits {
-            self.watch.pause(request, now);
-        } else {
-            self.watch.resume(request, now);
+        for watch in [&mut self.watch, &mut self.round.watch] {
+            if waits {
+                watch.pause(request, now);
+            } else {
+                watch.resume(request, now);
+            }
         }
     }
 
     /// Another process has taken the task up.
-    pub(super) fn away(&mut self, away: artoo_protocol::Millis) {
+    pub(super) fn away(&mut self, away: Millis) {
         self.watch.away(away);
+        self.round.watch.away(away);
+    }
+
+    /// When an outcome that is still missing counts as failed; `None` where none is awaited or none has a deadline.
+    pub(super) fn deadline(&self, config: &Config) -> Option<Timestamp> {
+        match self.stage {
+            Stage::Collecting => self.round.deadline(config.judging_time),
+            Stage::Checking(..) | Stage::Judging(..) | Stage::Done => None,
+        }
+    }
+
+    /// Time has passed: what is overdue counts as failed and is not waited for any longer.
+    pub(super) fn woken(&mut self, context: &Context<'_>) -> Vec<Effect> {
+        if matches!(self.stage, Stage::Collecting) {
+            self.round.give_up_overdue(context.config.judging_time, context.now);
+        }
+        self.look(context)
     }
 
     pub(super) fn concluded(&mut self, outcome: SubTaskOutcome, context: &Context<'_>) -> Vec<Effect> {
@@ -102,7 +116,7 @@ impl TaskState {
             }
         }
         if matches!(self.stage, Stage::Collecting) {
-            self.round.note(outcome);
+            self.round.note(outcome, context.now);
         }
         self.look(context)
     }
@@ -110,7 +124,7 @@ impl TaskState {
     pub(super) fn answered(&mut self, call: CallId, answer: Answer, context: &Context<'_>) -> Vec<Effect> {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Checking(gate, mut decided, mut pending) => {
-                if let Some(at) = pending.remove(&call) {
+                if let Some(at) = pending.take(call) {
                     self.note_check(&mut decided, at, answer);
                 }
                 if pending.is_empty() {
@@ -120,10 +134,16 @@ impl TaskState {
                     Vec::new()
                 }
             }
-            Stage::Judging(decided, asked_as, asked) if asked_as == call => {
-                self.judged(decided, &asked, answer, context)
+            Stage::Judging(decided, mut panel) => {
+                panel.note(call, answer);
+                if panel.is_complete() {
+                    self.judged(decided, panel, context)
+                } else {
+                    self.stage = Stage::Judging(decided, panel);
+                    Vec::new()
+                }
             }
-            unchanged @ (Stage::Collecting | Stage::Judging(..) | Stage::Done) => {
+            unchanged @ (Stage::Collecting | Stage::Done) => {
                 self.stage = unchanged;
                 Vec::new()
             }
@@ -139,88 +159,80 @@ impl TaskState {
             return Vec::new();
         };
         let calls = self.round.matched_calls();
-        let (mut decided, mut pending, mut effects) = (Decided::new(), BTreeMap::new(), Vec::new());
-        for (at, criterion) in self.round.manifest.task_criteria.iter().enumerate() {
-            if let Some(check) = &criterion.check {
-                let call = self.next_call.take();
-                pending.insert(call, at);
-                effects.push(Effect::Check {
-                    task_id: self.round.manifest.task_id.clone(),
-                    call,
-                    request: CheckRequest {
-                        check: check.clone(),
-                        tool_calls: calls.clone(),
-                        made: self.made.clone(),
-                        given: self.round.manifest.intent.clone(),
-                        written: Vec::new(),
-                    },
-                });
-            } else if gate == Gate::AllMatched && criterion.mode == Mode::Verifiable && calls.is_empty() {
+        let criteria = &self.round.manifest.task_criteria;
+        let mut decided = Decided::default();
+        for (at, criterion) in criteria.iter().enumerate() {
+            let judged = criterion.check.is_none() && gate == Gate::AllMatched;
+            if judged && criterion.mode == Mode::Verifiable && calls.is_empty() {
                 let evidence = "no tool ran in the whole task, so nothing but words says that it holds";
                 let verdict = verdicts::fail(criterion, FailureClass::Logical, VerdictSource::Rule, evidence);
                 decided.insert(at, verdict);
             }
         }
+        let about = |check: &Check| CheckRequest {
+            check: check.clone(),
+            tool_calls: calls.clone(),
+            made: self.made.clone(),
+            given: self.round.manifest.intent.clone(),
+            written: Vec::new(),
+        };
+        let (pending, requests) = Pending::start(criteria, &decided, &mut self.next_call, about);
         if pending.is_empty() {
             return self.checked(gate, decided, context);
         }
         self.stage = Stage::Checking(gate, decided, pending);
-        effects
+        let task_id = &self.round.manifest.task_id;
+        let check = |(call, request)| Effect::Check {
+            task_id: task_id.clone(),
+            call,
+            request,
+        };
+        requests.into_iter().map(check).collect()
     }
 
     fn note_check(&self, decided: &mut Decided, at: usize, answer: Answer) {
-        if let Some(criterion) = self.round.manifest.task_criteria.get(at) {
-            let class = class_of(&self.round.matched_calls());
-            decided.insert(at, verdicts::from_check(criterion, &report_of(answer), class));
-        }
+        let class = class_of(&self.round.matched_calls());
+        // Whatever the check reported is in its verdict, which goes to the controller and with it to the planner.
+        let _ = decided.note_check(&self.round.manifest.task_criteria, at, answer, class);
     }
 
     /// Code has said what it can: a gap goes out at once, and only a task without one is shown to a model.
     fn checked(&mut self, gate: Gate, decided: Decided, context: &Context<'_>) -> Vec<Effect> {
-        let gap = gate == Gate::SomeFailed || decided.values().any(|v| v.verdict == Verdict::Fail);
-        let criteria = &self.round.manifest.task_criteria;
-        let asked: Vec<usize> = (0..criteria.len()).filter(|at| !decided.contains_key(at)).collect();
-        if gap {
+        if gate == Gate::SomeFailed || decided.any_fail() {
             return self.replan(decided, context);
         }
+        let manifest = &self.round.manifest;
+        let open = decided.open(&manifest.task_criteria);
         let outcomes = self.round.outcomes();
-        if asked.is_empty() {
+        if open.is_empty() {
             let output = merged(&outcomes);
             return self.accept(decided, None, output, context);
         }
-        let call = self.next_call.take();
-        let request = prompt::request(
-            context.prompts,
-            &self.round.manifest.intent,
-            &outcomes,
-            &pick(criteria, &asked),
+        let judges = (context.config.judges, context.config.judge);
+        let (panel, requests) = Panel::seat(
+            judges,
+            &manifest.task_criteria,
+            open,
+            &mut self.next_call,
+            |tier, asked| prompt::request(tier, context.prompts, &manifest.intent, &outcomes, asked),
         );
-        let task_id = self.round.manifest.task_id.clone();
-        self.stage = Stage::Judging(decided, call, asked);
-        vec![Effect::Merge { task_id, call, request }]
+        let merge = |(call, request)| Effect::Merge {
+            task_id: manifest.task_id.clone(),
+            call,
+            request,
+        };
+        let effects = requests.into_iter().map(merge).collect();
+        self.stage = Stage::Judging(decided, panel);
+        effects
     }
 
-    /// The model has answered: every verdict a pass, or a rejection.
-    fn judged(&mut self, mut decided: Decided, asked: &[usize], answer: Answer, context: &Context<'_>) -> Vec<Effect> {
-        let criteria = pick(&self.round.manifest.task_criteria, asked);
-        let calls = self.round.matched_calls();
-        let value = match judgement_of(answer) {
-            Ok(value) => {
-                let own = environment_failed(&calls).then_some(FailureClass::Environmental);
-                let read = verdicts::read(&value, &criteria, own);
-                decided.extend(asked.iter().copied().zip(read));
-                value
-            }
-            Err((why, _)) => {
-                let failed = criteria
-                    .iter()
-                    .map(|c| verdicts::fail(c, FailureClass::Environmental, VerdictSource::Rule, &why));
-                decided.extend(asked.iter().copied().zip(failed));
-                Value::Null
-            }
-        };
-        let verdicts: Vec<_> = decided.values().cloned().collect();
-        if failing(&verdicts).next().is_some() {
+    /// The judges have answered: every verdict a pass, or a rejection.
+    fn judged(&mut self, mut decided: Decided, panel: Panel, context: &Context<'_>) -> Vec<Effect> {
+        let own = environment_failed(&self.round.matched_calls()).then_some(FailureClass::Environmental);
+        let value = panel
+            .decide(&self.round.manifest.task_criteria, own, &mut decided)
+            .value;
+        if decided.any_fail() {
             return self.replan(decided, context);
         }
         let by_model = value.get("merged_output").cloned().unwrap_or_default();
@@ -257,7 +269,7 @@ impl TaskState {
             summary: summary.filter(|s| !s.is_empty()).unwrap_or_else(plain),
             merged_output,
             elapsed_ms: self.watch.elapsed(context.now),
-            task_verdicts: decided.into_values().collect(),
+            task_verdicts: decided.into_verdicts(),
             outcomes,
         }))]
     }
@@ -276,7 +288,7 @@ impl TaskState {
             failed_subtasks: failed(&outcomes).map(|o| o.subtask_id.clone()).collect(),
             correction_count: corrections(&outcomes),
             elapsed_ms: self.watch.elapsed(context.now),
-            task_verdicts: decided.into_values().collect(),
+            task_verdicts: decided.into_verdicts(),
             merged_output: merged(&outcomes),
             recommendation: recommendation(&outcomes, replans_used_up),
             outcomes,
@@ -284,10 +296,6 @@ impl TaskState {
         request.gap_summary = gap_words(&request);
         vec![Effect::Replan(Box::new(request))]
     }
-}
-
-fn pick<'a>(criteria: &'a [Criterion], at: &[usize]) -> Vec<&'a Criterion> {
-    at.iter().filter_map(|at| criteria.get(*at)).collect()
 }
 
 /// The intent as a sentence of its own.

@@ -14,12 +14,13 @@ mod samples;
 mod tests;
 
 use artoo_protocol::message::{OutcomeSummary, ReplanRequest};
-use artoo_protocol::model::ModelRequest;
+use artoo_protocol::model::{ModelRequest, Tier};
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Tasks, Timestamp};
+use artoo_protocol::{Actor, CallId, Command, Event, Message, Millis, Role, TaskId, Tasks, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
+use crate::panel::Judges;
 use judging::{Context, TaskState};
 
 pub use prompt::{Prompts, schema};
@@ -30,11 +31,23 @@ pub use prompt::{Prompts, schema};
 pub struct Config {
     /// After so many replans it recommends to stop.
     pub max_replans: u32,
+    /// Which model merges and judges: the planner's own ([`Tier::Brain`]) or one that the operator ranks at least as high
+    /// ([`Tier::Judge`]).
+    pub judge: Tier,
+    /// Who judges a verifiable criterion without a check.
+    pub judges: Judges,
+    /// How long after its stated deadline an outcome is still waited for: the attempt has ended by then, and has to be judged.
+    pub judging_time: Millis,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_replans: 3 }
+        Self {
+            max_replans: 3,
+            judge: Tier::Brain,
+            judges: Judges::One,
+            judging_time: Millis::from_seconds(60),
+        }
     }
 }
 
@@ -163,12 +176,21 @@ impl Actor for MetaValidator {
                 task.map(|task| task.answered(call, answer, &context))
                     .unwrap_or_default()
             }
-            Event::Wake => Vec::new(),
+            Event::Wake => {
+                let context = Context {
+                    config: &self.config,
+                    prompts: &self.prompts,
+                    now,
+                };
+                let tasks = self.tasks.states_mut();
+                tasks.flat_map(|task| task.woken(&context)).collect()
+            }
         }
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        None
+        let tasks = self.tasks.states();
+        tasks.filter_map(|task| task.deadline(&self.config)).min()
     }
 
     fn open_tasks(&self) -> usize {

@@ -2,16 +2,14 @@
 
 use artoo_protocol::message::{Criterion, SubTaskOutcome};
 use artoo_protocol::model::{ModelRequest, Tier};
-use artoo_protocol::prompt::{PromptError, section, with_laws};
+use artoo_protocol::prompt::section;
 use artoo_protocol::text::{head_tail, one_line};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::merge::as_text;
 use crate::{evidence, verdicts};
 
-const TEMPLATE: &str = include_str!("../../prompts/meta_validator.md");
-const LAWS: &str = include_str!("../../prompts/laws.md");
+crate::prompts::fixed_text!("R4b", "../../prompts/meta_validator.md");
 
 /// Characters of all outputs together.
 const OUTPUTS_BUDGET: usize = 24_000;
@@ -19,34 +17,9 @@ const OUTPUTS_BUDGET: usize = 24_000;
 /// Characters of all tool calls together.
 const EVIDENCE_BUDGET: usize = 12_000;
 
-/// R4b's fixed text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompts {
-    /// The system message.
-    pub system: String,
-}
-
-impl Prompts {
-    /// From a template with the one placeholder `{{laws}}`.
-    ///
-    /// # Errors
-    /// [`PromptError`] when the template has another placeholder, or not this one.
-    pub fn new(template: &str, laws: &str) -> Result<Self, PromptError> {
-        with_laws(template, laws).map(|system| Self { system })
-    }
-}
-
-impl Default for Prompts {
-    fn default() -> Self {
-        // A test proves that the embedded template can be filled.
-        Self::new(TEMPLATE, LAWS).unwrap_or_else(|_| Self {
-            system: TEMPLATE.to_owned(),
-        })
-    }
-}
-
 /// The request for a merged output and for verdicts on the criteria that are left.
 pub(super) fn request(
+    tier: Tier,
     prompts: &Prompts,
     intent: &str,
     outcomes: &[SubTaskOutcome],
@@ -80,7 +53,7 @@ pub(super) fn request(
         section("criteria", &verdicts::numbered(asked)),
     ]
     .concat();
-    ModelRequest::structured(Tier::Brain, &prompts.system, user, "merge_verdict", schema())
+    ModelRequest::structured(tier, &prompts.system, user, "merge_verdict", schema())
 }
 
 /// Schema `merge_verdict`.

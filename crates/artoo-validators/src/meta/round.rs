@@ -1,21 +1,30 @@
 //! One round: a plan and its outcomes, until the gate opens (design §11).
 //!
-//! Owns when a round is complete and what counts as failed. The gate is code: one failed subtask, and no model is asked.
+//! Owns when a round is complete and what counts as failed. The gate is code: one failed subtask, and no model is asked. An
+//! outcome that is overdue counts as failed: nothing is waited for in vain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use artoo_protocol::message::{
-    DispatchManifest, OutcomeStatus, PlannedSubTask, ReplanRequest, SubTaskOutcome, ToolCall, Verdict,
+    DispatchManifest, FailureClass, OutcomeStatus, PlannedSubTask, ReplanRequest, SubTaskOutcome, ToolCall, Verdict,
+    VerdictSource,
 };
+use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::text::one_line;
-use artoo_protocol::{SubTaskId, message::Recommendation};
+use artoo_protocol::{Millis, SubTaskId, Timestamp, message::Recommendation};
 use serde_json::Value;
+
+use crate::verdicts;
 
 /// A plan with the outcomes so far.
 #[derive(Debug)]
 pub(super) struct Round {
     pub(super) manifest: DispatchManifest,
+    /// Time since the dispatch, without the time that a person was waited for: no deadline passes then.
+    pub(super) watch: Stopwatch,
     outcomes: BTreeMap<SubTaskId, SubTaskOutcome>,
+    /// When the group that is awaited began.
+    group_since: Timestamp,
     /// Matched outcomes of earlier rounds that count in this one, in the order of the manifest.
     carried: Vec<SubTaskOutcome>,
 }
@@ -32,6 +41,8 @@ pub(super) enum Gate {
 impl Round {
     pub(super) fn new(manifest: DispatchManifest) -> Self {
         Self {
+            watch: Stopwatch::start(manifest.dispatched_at),
+            group_since: manifest.dispatched_at,
             manifest,
             outcomes: BTreeMap::new(),
             carried: Vec::new(),
@@ -69,7 +80,7 @@ impl Round {
     }
 
     /// Notes an outcome; the first one of each planned subtask counts, any other changes nothing.
-    pub(super) fn note(&mut self, mut outcome: SubTaskOutcome) {
+    pub(super) fn note(&mut self, mut outcome: SubTaskOutcome, now: Timestamp) {
         let id = outcome.subtask_id.clone();
         let planned = self.manifest.subtasks.iter().any(|planned| planned.subtask_id == id);
         if !planned || self.outcomes.contains_key(&id) {
@@ -82,7 +93,54 @@ impl Round {
             outcome.status = OutcomeStatus::Failed;
             outcome.failure_reason = Some(reason);
         }
+        let before = self.present();
         self.outcomes.insert(id, outcome);
+        if self.present() != before {
+            self.group_since = now;
+        }
+    }
+
+    /// The group that is awaited: the first one with a missing outcome.
+    fn present(&self) -> Option<u32> {
+        let missing = self.manifest.subtasks.iter().filter(|s| self.is_missing(s));
+        missing.map(|planned| planned.sequence).min()
+    }
+
+    fn is_missing(&self, planned: &PlannedSubTask) -> bool {
+        !self.outcomes.contains_key(&planned.subtask_id)
+    }
+
+    /// The missing outcomes of the present group that have a deadline, with the moment from which they count as failed.
+    ///
+    /// A deadline that had passed when the group began is none, as for whoever sent its subtasks out.
+    fn due(&self, judging_time: Millis) -> impl Iterator<Item = (&PlannedSubTask, Timestamp)> {
+        let (present, began) = (self.present(), self.manifest.dispatched_at);
+        let awaited = self.manifest.subtasks.iter();
+        awaited
+            .filter(move |planned| Some(planned.sequence) == present && self.is_missing(planned))
+            .filter_map(move |planned| {
+                let stated = planned.deadline.filter(|deadline| *deadline > self.group_since)?;
+                let due = self.watch.reaches(stated.since(began).saturating_add(judging_time))?;
+                Some((planned, due))
+            })
+    }
+
+    /// When the next missing outcome is overdue; `None` while a person is waited for, and where no deadline was stated: then
+    /// the time budget of the task, which the controller keeps, is the end.
+    pub(super) fn deadline(&self, judging_time: Millis) -> Option<Timestamp> {
+        self.due(judging_time).map(|(_, due)| due).min()
+    }
+
+    /// Gives every overdue subtask an outcome that says so. What comes for it later is a duplicate.
+    pub(super) fn give_up_overdue(&mut self, judging_time: Millis, now: Timestamp) {
+        let overdue: Vec<_> = self
+            .due(judging_time)
+            .filter(|(_, due)| *due <= now)
+            .map(|(planned, _)| overdue(planned, &self.manifest))
+            .collect();
+        for outcome in overdue {
+            self.note(outcome, now);
+        }
     }
 
     /// Opens when every subtask matched, or when a group is complete and one of it did not match. Then the subtasks of
@@ -137,12 +195,32 @@ impl Round {
 
 fn not_run(planned: &PlannedSubTask, manifest: &DispatchManifest, failed_sequence: u32) -> SubTaskOutcome {
     SubTaskOutcome {
+        failure_reason: Some(format!("not started, because step {failed_sequence} failed")),
+        ..without_work(planned, manifest, OutcomeStatus::NotRun)
+    }
+}
+
+/// Nobody heard of the subtask in time: a failure of the environment, since nothing says that the approach was wrong.
+fn overdue(planned: &PlannedSubTask, manifest: &DispatchManifest) -> SubTaskOutcome {
+    let reason = "no outcome came by its deadline, so nothing shows that it was done";
+    let fail = |c| verdicts::fail(c, FailureClass::Environmental, VerdictSource::Rule, reason);
+    SubTaskOutcome {
+        failure_reason: Some(reason.to_owned()),
+        criteria_verdicts: planned.success_criteria.iter().map(fail).collect(),
+        infrastructure: true,
+        ..without_work(planned, manifest, OutcomeStatus::Failed)
+    }
+}
+
+/// An outcome that only names its subtask.
+fn without_work(planned: &PlannedSubTask, manifest: &DispatchManifest, status: OutcomeStatus) -> SubTaskOutcome {
+    SubTaskOutcome {
         subtask_id: planned.subtask_id.clone(),
         parent_task_id: manifest.task_id.clone(),
         intent: planned.intent.clone(),
-        status: OutcomeStatus::NotRun,
+        status,
         output: Value::Null,
-        failure_reason: Some(format!("not started, because step {failed_sequence} failed")),
+        failure_reason: None,
         success_criteria: planned.success_criteria.clone(),
         criteria_verdicts: Vec::new(),
         gap_trajectory: Vec::new(),

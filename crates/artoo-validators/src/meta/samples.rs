@@ -42,6 +42,7 @@ pub(crate) fn manifest(round: u32, sequences: &[u32], task_criteria: Vec<Criteri
                 sequence: *sequence,
                 intent: format!("Do part {}", at + 1),
                 success_criteria: vec![criterion(&format!("part {} is done", at + 1))],
+                deadline: None,
             })
             .collect(),
         carried: Vec::new(),

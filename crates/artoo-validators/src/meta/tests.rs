@@ -481,6 +481,126 @@ fn every_end_forgets_the_task_for_good() {
     assert_eq!(bench.actor.open_tasks(), 0);
 }
 
+/// A plan whose first subtasks have these deadlines, in milliseconds.
+fn with_deadlines(sequences: &[u32], deadlines: &[Option<i64>]) -> DispatchManifest {
+    let mut plan = manifest(1, sequences, vec![criterion("a model would judge this")]);
+    for (planned, deadline) in plan.subtasks.iter_mut().zip(deadlines) {
+        planned.deadline = deadline.map(Timestamp::from_millis);
+    }
+    plan
+}
+
+impl Bench {
+    fn wake_at(&mut self, now: i64) -> Vec<Effect> {
+        self.now = now;
+        self.actor.step(Timestamp::from_millis(now), Event::Wake)
+    }
+
+    fn waits_until(&self) -> Option<i64> {
+        self.actor.deadline().map(Timestamp::as_millis)
+    }
+}
+
+#[test]
+fn an_outcome_that_is_missing_at_its_deadline_counts_as_failed_and_is_not_waited_for() {
+    let mut bench = Bench::with(with_deadlines(&[1, 1, 2], &[Some(5_000), None, None]));
+    bench.now = 100;
+    assert!(bench.tell(outcome("s2", Matched)).is_empty());
+    assert_eq!(bench.waits_until(), Some(65_000), "the deadline, and time to judge");
+    assert!(bench.wake_at(64_999).is_empty(), "not a moment earlier");
+    let effects = bench.wake_at(65_000);
+    let gap = replanned(&effects);
+    let statuses: Vec<_> = gap.outcomes.iter().map(|o| o.status).collect();
+    assert_eq!(statuses, [Failed, Matched, NotRun]);
+    assert_eq!(gap.failed_subtasks, [SubTaskId::new("s1")]);
+    let missing = &gap.outcomes[0];
+    assert!(
+        missing
+            .failure_reason
+            .as_deref()
+            .unwrap()
+            .contains("no outcome came by its deadline")
+    );
+    let verdicts: Vec<_> = missing
+        .criteria_verdicts
+        .iter()
+        .map(|v| (v.criterion.as_str(), v.verdict, v.failure_class))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [("part 1 is done", Verdict::Fail, Some(FailureClass::Environmental))],
+        "every declared criterion counts"
+    );
+    assert_eq!(gap.merged_output, json!("output of s2"), "what matched is kept");
+    assert_eq!(bench.waits_until(), None);
+    assert!(bench.wake_at(99_999).is_empty());
+    assert!(bench.tell(outcome("s1", Matched)).is_empty(), "too late, it is decided");
+    // The next round is not disturbed by what comes late for the one before.
+    assert!(bench.tell(manifest(2, &[1], vec![])).is_empty());
+    assert!(bench.tell(outcome("s1", Matched)).is_empty());
+    assert_eq!(accepted(&bench.tell(outcome("r2s1", Matched))).outcomes.len(), 1);
+}
+
+#[test]
+fn of_two_deadlines_the_first_does_not_end_the_wait_for_the_other() {
+    let mut bench = Bench::with(with_deadlines(&[1, 1], &[Some(5_000), Some(9_000)]));
+    assert!(bench.wake_at(65_000).is_empty(), "the group is still awaited");
+    assert_eq!(bench.waits_until(), Some(69_000));
+    assert!(
+        bench.tell(outcome("s1", Matched)).is_empty(),
+        "a duplicate of what was given up"
+    );
+    let effects = bench.tell(outcome("s2", Matched));
+    assert_eq!(replanned(&effects).failed_subtasks, [SubTaskId::new("s1")]);
+}
+
+#[test]
+fn no_deadline_passes_while_a_person_is_asked_and_none_is_kept_for_a_group_that_has_not_begun() {
+    let mut bench = Bench::with(with_deadlines(&[1, 2], &[Some(5_000), Some(6_000)]));
+    bench.now = 1_000;
+    bench.tell(ConfirmationRequest {
+        request_id: "q".into(),
+        task_id: task(),
+        subtask_id: SubTaskId::new("s1"),
+        tool: "shell".into(),
+        effect: EffectClass::Modify,
+        action: "sed -i".into(),
+        reason: String::new(),
+    });
+    assert_eq!(bench.waits_until(), None, "a person may take any time");
+    assert!(bench.wake_at(500_000).is_empty());
+    bench.tell(ConfirmationAnswer {
+        request_id: "q".into(),
+        task_id: task(),
+        consent: Consent::Yes,
+    });
+    assert_eq!(bench.waits_until(), Some(65_000 + 499_000));
+    bench.now = 501_000;
+    assert!(bench.tell(outcome("s1", Matched)).is_empty());
+    // The second group began after its deadline, so for R2 and R3 it has none, and for R4b neither.
+    assert_eq!(bench.waits_until(), None);
+    let asked = bench.tell(outcome("s2", Matched));
+    assert_eq!(bench.waits_until(), None, "judging has no outcome to wait for");
+    let _ = merging(&asked);
+}
+
+#[test]
+fn an_aborted_task_waits_for_nothing_and_its_outcomes_change_nothing() {
+    let mut bench = Bench::with(with_deadlines(&[1, 1], &[Some(5_000), Some(5_000)]));
+    assert!(bench.tell(outcome("s1", Matched)).is_empty());
+    assert_eq!(bench.waits_until(), Some(65_000));
+    bench.tell(TaskAborted {
+        task_id: task(),
+        reason: "Ctrl+C".into(),
+    });
+    assert_eq!((bench.waits_until(), bench.actor.open_tasks()), (None, 0));
+    assert!(bench.wake_at(70_000).is_empty());
+    for status in [Matched, Failed, Matched] {
+        assert!(bench.tell(outcome("s2", status)).is_empty());
+    }
+    assert_eq!(bench.actor.open_tasks(), 0);
+}
+
 #[test]
 fn the_prompt_is_short_and_stands_alone() {
     let template = include_str!("../../prompts/meta_validator.md");
