@@ -23,7 +23,11 @@ fn main() {
     };
     for command in commands {
         let class = classify(&command);
-        println!("{command}\n  {:?}: {}", class.effect, class.reason.as_deref().unwrap_or("only reads"));
+        println!(
+            "{command}\n  {:?}: {}",
+            class.effect,
+            class.reason.as_deref().unwrap_or("only reads")
+        );
         println!("  programs {:?}, writes {:?}", class.programs, class.writes);
     }
 }

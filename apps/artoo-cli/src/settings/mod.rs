@@ -231,8 +231,13 @@ impl Settings {
     /// The same, with what each is for.
     pub fn named_models(&self) -> Vec<(&'static str, &ModelChoice)> {
         let judges = [("judge", &self.judges.own), ("second judge", &self.judges.second)];
-        let judges = judges.into_iter().filter_map(|(name, choice)| Some((name, choice.as_ref()?)));
-        [("brain", &self.brain), ("tool", &self.tool)].into_iter().chain(judges).collect()
+        let judges = judges
+            .into_iter()
+            .filter_map(|(name, choice)| Some((name, choice.as_ref()?)));
+        [("brain", &self.brain), ("tool", &self.tool)]
+            .into_iter()
+            .chain(judges)
+            .collect()
     }
 }
 
