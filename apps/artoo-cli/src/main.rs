@@ -120,7 +120,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Tools(command)) => {
             let settings = settings::load(&options, &env)?;
             asynchronously(async {
-                let tools = system::toolbox(&settings, &env).await;
+                let tools = system::toolbox(&settings, &env, &artoo_executor::Sandbox::of_this_program()).await;
                 commands::tools::run(&command, &tools.specs()).map(|()| 0)
             })
         }

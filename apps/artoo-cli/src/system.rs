@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use artoo_bus::journal::{Redactor, read};
 use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Notice, Ports, Runtime, SystemClock};
-use artoo_executor::{Grant, Places, ToolSettings, Tools, UndoStore, WebSettings};
+use artoo_executor::{Grant, Places, Sandbox, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::journal::Entry;
 use artoo_protocol::model::Tier;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
@@ -240,7 +240,7 @@ impl Surroundings {
 }
 
 /// The tools that R3 is offered, those of MCP servers among them. A server that does not work is named and left out.
-pub async fn toolbox(settings: &Settings, env: &Environment) -> Tools {
+pub async fn toolbox(settings: &Settings, env: &Environment, sandbox: &Sandbox) -> Tools {
     let places = Places {
         home: home(env).unwrap_or_else(|| settings.cwd.clone()),
         cwd: settings.cwd.clone(),
@@ -254,9 +254,15 @@ pub async fn toolbox(settings: &Settings, env: &Environment) -> Tools {
         undo: Some(Arc::new(UndoStore::new(settings.data_dir.join("undo")))),
         environment,
         command_limit: std::time::Duration::from_secs(120),
-        sandbox: artoo_executor::Sandbox::of_this_program(),
+        sandbox: sandbox.clone(),
+        // One that cannot be read was refused before, or belongs to a command that runs nothing.
+        grants: settings
+            .allow
+            .iter()
+            .filter_map(|text| Grant::parse(text).ok())
+            .collect(),
     });
-    let (more, reports) = artoo_executor::mcp::start(settings.mcp.clone()).await;
+    let (more, reports) = artoo_executor::mcp::start(settings.mcp.clone(), sandbox).await;
     for report in reports {
         if let Err(why) = report.tools {
             output::note(&format!("artoo: the MCP server {} does not work: {why}", report.name));
@@ -271,11 +277,15 @@ fn home(env: &Environment) -> Option<PathBuf> {
 
 /// The tools, and the checks that look at the same world.
 async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
-    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env).await);
+    let sandbox = Sandbox::of_this_program();
+    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env, &sandbox).await);
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home(env));
     let mask = artoo_executor::Mask::of_environment(&std::env::vars_os().collect::<Vec<_>>());
     let mask = Arc::new(move |text: &str| mask.text(text));
-    let checks = WorldChecks::new(world, Arc::clone(&tools)).masked_by(mask);
+    let unheld = Arc::new(move || sandbox.absent().map(str::to_owned));
+    let checks = WorldChecks::new(world, Arc::clone(&tools))
+        .masked_by(mask)
+        .unless(unheld);
     (tools, Arc::new(checks))
 }
 

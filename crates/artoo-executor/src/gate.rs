@@ -3,7 +3,7 @@
 //! Owns the decision whether an assessed call runs, is asked for, or is refused. Pure: the world was looked at when the
 //! call was assessed. Must not know conversations, models or how tools work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use artoo_protocol::message::{Caution, MustNot};
 use artoo_protocol::tool::{Assessment, EffectClass, Permit, Reach};
@@ -92,19 +92,24 @@ impl Grant {
     /// nothing worse than write known files, every one of those files. A pattern with wildcards covers only programs
     /// that it names, so that `curl *` does not reach across a `;`.
     fn covers(&self, assessment: &Assessment) -> bool {
-        if assessment.effect != self.effect {
-            return false;
-        }
-        let Some((subject, paths)) = assessment.targets.split_first() else {
-            return false;
-        };
+        self.covers_words(assessment) || self.covers_paths(assessment)
+    }
+
+    /// Whether it names the command itself, or the only target that there is.
+    pub(crate) fn covers_words(&self, assessment: &Assessment) -> bool {
         let names = self.pattern == "*"
             || assessment
                 .programs
                 .iter()
                 .all(|program| self.pattern.contains(program.as_str()));
-        (names && self.matcher.is_match(subject))
-            || (!paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path)))
+        let subject = assessment.targets.first();
+        assessment.effect == self.effect && names && subject.is_some_and(|subject| self.matcher.is_match(subject))
+    }
+
+    /// Whether it names every path that the command writes, and says nothing of the command.
+    pub(crate) fn covers_paths(&self, assessment: &Assessment) -> bool {
+        let paths = assessment.targets.get(1..).unwrap_or_default();
+        assessment.effect == self.effect && !paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path))
     }
 }
 
@@ -126,7 +131,7 @@ pub const fn is_free(effect: EffectClass, reach: Reach) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     always: BTreeSet<String>,
-    never: BTreeSet<String>,
+    never: BTreeMap<String, &'static str>,
 }
 
 impl Answers {
@@ -135,9 +140,9 @@ impl Answers {
         self.always.insert(key(tool, assessment));
     }
 
-    /// The person refused this exact action; it is not asked again.
-    pub fn refuse(&mut self, tool: &str, assessment: &Assessment) {
-        self.never.insert(key(tool, assessment));
+    /// This exact action was refused, with these words; it is not asked again.
+    pub fn refuse(&mut self, tool: &str, assessment: &Assessment, why: &'static str) {
+        self.never.insert(key(tool, assessment), why);
     }
 }
 
@@ -170,8 +175,8 @@ pub fn decide(
         });
     }
     let key = key(tool, assessment);
-    if answers.never.contains(&key) {
-        return Decision::Refuse(REFUSED.to_owned());
+    if let Some(why) = answers.never.get(&key) {
+        return Decision::Refuse((*why).to_owned());
     }
     if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
         return Decision::Run(Permit {
@@ -198,8 +203,8 @@ pub fn with_care(
     match decision {
         Decision::Run(permit) if careful && !permit.confirmed => {
             let key = key(tool, assessment);
-            if answers.never.contains(&key) {
-                Decision::Refuse(REFUSED.to_owned())
+            if let Some(why) = answers.never.get(&key) {
+                Decision::Refuse((*why).to_owned())
             } else if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
                 Decision::Run(Permit {
                     confirmed: true,
@@ -224,6 +229,8 @@ fn is_meant(tool: &str, assessment: &Assessment, caution: &Caution) -> bool {
 
 /// What the model is told when the person said no.
 pub const REFUSED: &str = "refused by the user (law 1)";
+/// What it is told when nobody was there to say anything.
+pub const NOBODY: &str = "nobody is there to confirm it, so it was refused (law 1)";
 
 /// Whether a tool is blocked by its plain name, whatever its arguments.
 pub fn is_blocked_tool(tool: &str, must_not: &MustNot) -> bool {
@@ -422,7 +429,7 @@ mod tests {
         let granted = careful(&all, modify, Reach::Scope, &["modify:/w/*"], &none);
         assert!(matches!(granted, Decision::Run(permit) if permit.confirmed));
         let mut refused = Answers::default();
-        refused.refuse("shell", &assessed(modify, Reach::Scope));
+        refused.refuse("shell", &assessed(modify, Reach::Scope), REFUSED);
         assert_eq!(
             careful(&all, modify, Reach::Scope, &[], &refused),
             Decision::Refuse(REFUSED.to_owned())

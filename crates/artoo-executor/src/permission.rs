@@ -36,7 +36,7 @@ impl Run<'_> {
         match decision {
             Decision::Run(permit) => self.run_tool(task, work, at, assessment, permit),
             Decision::Ask => self.ask_person(task, work, at, &asked, assessment),
-            Decision::Refuse(why) if why == gate::REFUSED => {
+            Decision::Refuse(why) if why == gate::REFUSED || why == gate::NOBODY => {
                 work.refused = true;
                 self.refuse(work, at, assessment.effect, &why, FailureClass::Environmental);
             }
@@ -92,12 +92,12 @@ impl Run<'_> {
                 self.run_tool(task, work, at, assessment, permit);
             }
             Consent::No | Consent::Nobody => {
-                task.answers.refuse(&tool, &assessment);
-                work.refused = true;
                 let why = match answer.consent {
-                    Consent::Nobody => "nobody is there to confirm it, so it was refused (law 1)",
+                    Consent::Nobody => gate::NOBODY,
                     Consent::Yes | Consent::Always | Consent::No => gate::REFUSED,
                 };
+                task.answers.refuse(&tool, &assessment, why);
+                work.refused = true;
                 self.refuse(work, at, assessment.effect, why, FailureClass::Environmental);
             }
         }

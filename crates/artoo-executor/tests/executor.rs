@@ -522,7 +522,11 @@ fn a_refusal_is_environmental_and_names_law_1() {
         // The same action is not asked a second time.
         bench.model_calls(&[("shell", json!({"command": "rm x"}))]);
         bench.assessed(EffectClass::Destroy, Reach::Elsewhere);
-        assert!(bench.last_told().1.contains("refused by the user (law 1)"));
+        // Who did not answer is not said to have refused.
+        assert_eq!(
+            bench.last_told().1.contains("refused by the user (law 1)"),
+            consent == Consent::No
+        );
         bench.model_calls(&[(
             "report",
             json!({"status": "failed", "output": "", "reason": "it was refused"}),

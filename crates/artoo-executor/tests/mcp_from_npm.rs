@@ -102,7 +102,7 @@ async fn a_real_server_from_the_registry_is_listed_and_called() {
         tool_effects: BTreeMap::new(),
         limit: Duration::from_secs(60),
     };
-    let (offered, reports) = start(vec![server]).await;
+    let (offered, reports) = start(vec![server], &artoo_executor::Sandbox::unchecked()).await;
     let tools = Tools::of(offered, Mask::default());
     let names = reports[0].tools.clone().unwrap();
     assert!(names.contains(&"files.write_file".to_owned()), "{names:?}");

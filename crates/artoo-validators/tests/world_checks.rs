@@ -345,6 +345,29 @@ fn a_command_runs_only_when_it_can_only_read() {
 }
 
 #[test]
+fn without_a_sandbox_a_check_that_runs_a_command_is_blocked_and_not_faulty() {
+    let world = World::new();
+    let config = WorldConfig::new(world.path("cwd").into(), world.path("workspace").into(), None);
+    let runner = WorldChecks::new(config, Arc::clone(&world.shell) as Arc<dyn Toolbox>)
+        .unless(Arc::new(|| Some("no Landlock".to_owned())));
+    let request = CheckRequest {
+        given: String::new(),
+        written: Vec::new(),
+        check: Check::CommandSucceeds { command: "true".into() },
+        tool_calls: Vec::new(),
+        made: Vec::new(),
+    };
+    let report = world.runtime.block_on(runner.run(&request));
+    assert_eq!(
+        (report.passed, report.faulty, report.failure_class),
+        (false, false, Some(FailureClass::Environmental)),
+        "{report:?}"
+    );
+    assert!(report.evidence.contains("no Landlock") && report.evidence.contains("another kind of check"));
+    assert!(world.shell.ran.lock().unwrap().is_empty(), "nothing was run");
+}
+
+#[test]
 fn a_command_that_does_not_end_fails_the_check_as_environmental() {
     let world = World::new();
     let mut config = WorldConfig::new(world.path("cwd").into(), world.path("workspace").into(), None);

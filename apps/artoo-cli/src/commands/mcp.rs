@@ -18,7 +18,8 @@ use crate::settings::{self, Settings};
 
 /// Starts every configured server, and says what each offers.
 pub async fn list(settings: &Settings, as_json: bool) {
-    let (_tools, reports) = artoo_executor::mcp::start(settings.mcp.clone()).await;
+    let sandbox = artoo_executor::Sandbox::of_this_program();
+    let (_tools, reports) = artoo_executor::mcp::start(settings.mcp.clone(), &sandbox).await;
     if as_json {
         let rows: Vec<_> = reports.iter().map(row).collect();
         return output::json(&rows);

@@ -22,7 +22,7 @@ pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) ->
     if json {
         let rows: Vec<_> = done
             .iter()
-            .map(|one| json!({"path": one.path, "outcome": word(&one.outcome)}))
+            .map(|one| json!({"path": one.path, "outcome": word(&one.outcome), "laid_by": laid_by(&one.outcome)}))
             .collect();
         output::json(&json!({"task_id": task, "paths": rows}));
     } else if done.is_empty() {
@@ -38,7 +38,7 @@ pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) ->
         0 => Ok(()),
         count => Err(
             Failure::failed(format!("{count} of {} paths are not as they were before", done.len()))
-                .hint("--force puts the old ones back all the same; what is there now is kept beside them"),
+                .hint("--force puts the old ones back all the same; what is there now is kept, and it is said where"),
         ),
     }
 }
@@ -79,6 +79,9 @@ fn line(one: &Restored) -> String {
     let path = one.path.display();
     match &one.outcome {
         Outcome::Restored => format!("restored  {path}"),
+        Outcome::Replaced(laid_by) => {
+            format!("restored  {path} (what was there is kept in {})", laid_by.display())
+        }
         Outcome::AsBefore => format!("as before {path}"),
         Outcome::Made => format!("left      {path} (the task made it)"),
         Outcome::ChangedSince => format!("left      {path} (it was changed since by somebody else)"),
@@ -86,9 +89,17 @@ fn line(one: &Restored) -> String {
     }
 }
 
+/// Where the newer content lies that was put aside for the old one.
+fn laid_by(outcome: &Outcome) -> Option<&Path> {
+    match outcome {
+        Outcome::Replaced(laid_by) => Some(laid_by),
+        Outcome::Restored | Outcome::AsBefore | Outcome::Made | Outcome::ChangedSince | Outcome::Failed(_) => None,
+    }
+}
+
 const fn word(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Restored => "restored",
+        Outcome::Restored | Outcome::Replaced(_) => "restored",
         Outcome::AsBefore => "as_before",
         Outcome::Made => "made_by_the_task",
         Outcome::ChangedSince => "changed_since",

@@ -165,6 +165,19 @@ fn a_person_sees_the_change_and_the_list_and_takes_both_back() {
     sandbox.file("notes.txt", "mine");
     sandbox.run(&["undo", "--json"]).ended(1);
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+    // Forced, the newer content makes way and is kept where it is said: no second order can lose it.
+    let forced = sandbox.run(&["undo", "--force", "--json"]).json();
+    let laid_by = forced["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|one| one["laid_by"].as_str())
+        .unwrap_or_else(|| panic!("{forced}"));
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one two three\nfour\n");
+    assert_eq!(std::fs::read_to_string(laid_by).unwrap(), "mine");
+    sandbox.file("notes.txt", "mine again");
+    sandbox.run(&["undo", "--force"]).says("(what was there is kept in ");
+    assert_eq!(std::fs::read_to_string(laid_by).unwrap(), "mine");
     sandbox.run(&["tasks", "rm", "tidy"]).ended(0);
     sandbox.run(&["undo", "tidy"]).refused(2, &["there is no task"]);
     assert_eq!(std::fs::read_dir(sandbox.data().join("undo")).unwrap().count(), 0);

@@ -16,6 +16,8 @@ mod consent;
 mod conversation;
 mod crash;
 mod judging;
+#[cfg(target_os = "linux")]
+mod faults;
 mod lab;
 mod memory;
 mod models;

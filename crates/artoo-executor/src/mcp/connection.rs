@@ -2,6 +2,7 @@
 //!
 //! Owns the server's process and its ending. Must not know effect classes.
 
+use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use super::offered::readable;
 use super::{Server, Way};
+use crate::sandbox::Sandbox;
 
 /// How long a server may take to start and to say what it offers.
 const STARTING: Duration = Duration::from_secs(20);
@@ -50,6 +52,7 @@ pub(super) enum Broken {
 
 pub(super) struct Connection {
     pub server: Server,
+    sandbox: Sandbox,
     first_pause: Duration,
     state: Mutex<State>,
 }
@@ -70,12 +73,18 @@ struct Live {
 
 struct Process {
     child: Box<dyn ChildWrapper>,
+    /// Whether a supervisor ends everything when the server's standard input closes, which its connection does when it
+    /// goes; killed itself, it could not.
+    supervised: bool,
     complaint: Arc<StdMutex<Vec<u8>>>,
     listening: Option<JoinHandle<()>>,
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if self.supervised {
+            return;
+        }
         // The session's leader has not been waited for, so its id cannot belong to anything else.
         let pid = self
             .child
@@ -90,14 +99,15 @@ impl Drop for Process {
 }
 
 impl Connection {
-    pub fn new(server: Server) -> Self {
-        Self::pausing(server, FIRST_PAUSE)
+    pub fn new(server: Server, sandbox: Sandbox) -> Self {
+        Self::pausing(server, sandbox, FIRST_PAUSE)
     }
 
     /// One that waits so long after the first failure.
-    pub fn pausing(server: Server, first_pause: Duration) -> Self {
+    pub fn pausing(server: Server, sandbox: Sandbox, first_pause: Duration) -> Self {
         Self {
             server,
+            sandbox,
             first_pause,
             state: Mutex::default(),
         }
@@ -171,7 +181,7 @@ impl Connection {
                 wait.as_secs() + 1
             ));
         }
-        match connect(&self.server.way).await {
+        match connect(&self.server.way, &self.sandbox).await {
             Ok(live) => {
                 let peer = live.service.peer().clone();
                 state.live = Some(live);
@@ -222,10 +232,10 @@ impl Process {
     }
 }
 
-async fn connect(way: &Way) -> Result<Live, String> {
+async fn connect(way: &Way, sandbox: &Sandbox) -> Result<Live, String> {
     match way {
         Way::Program { .. } => {
-            let (mut process, transport) = start(way)?;
+            let (mut process, transport) = start(way, sandbox)?;
             let service = match timeout(STARTING, ().serve(transport)).await {
                 Ok(Ok(service)) => service,
                 Ok(Err(error)) => {
@@ -267,7 +277,7 @@ async fn connect(way: &Way) -> Result<Live, String> {
 
 type Pipes = AsyncRwTransport<RoleClient, tokio::process::ChildStdout, tokio::process::ChildStdin>;
 
-fn start(way: &Way) -> Result<(Process, Pipes), String> {
+fn start(way: &Way, sandbox: &Sandbox) -> Result<(Process, Pipes), String> {
     let Way::Program {
         command,
         args,
@@ -277,9 +287,19 @@ fn start(way: &Way) -> Result<(Process, Pipes), String> {
     else {
         return Err("it is no program".to_owned());
     };
-    let mut wanted = Command::new(command);
+    let inner: Vec<OsString> = std::iter::once(command).chain(args).map(OsString::from).collect();
+    let attended = sandbox.attend(&inner);
+    let supervised = attended.is_some();
+    let mut wanted = if let Some(attended) = attended {
+        let mut wanted = Command::new(attended.program);
+        wanted.args(attended.arguments);
+        wanted
+    } else {
+        let mut wanted = Command::new(command);
+        wanted.args(args);
+        wanted
+    };
     wanted
-        .args(args)
         .env_clear()
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .current_dir(cwd)
@@ -293,6 +313,7 @@ fn start(way: &Way) -> Result<(Process, Pipes), String> {
     let (stdin, stdout, stderr) = (child.stdin().take(), child.stdout().take(), child.stderr().take());
     let mut process = Process {
         child,
+        supervised,
         complaint: Arc::default(),
         listening: None,
     };

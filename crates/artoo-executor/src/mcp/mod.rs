@@ -18,6 +18,7 @@ use std::time::Duration;
 use artoo_protocol::ports::Tool;
 use artoo_protocol::tool::EffectClass;
 
+use crate::sandbox::Sandbox;
 use connection::Connection;
 use offered::{Offered, readable};
 
@@ -104,10 +105,14 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Starts all servers at once and asks what they offer. One that does not answer is reported and left out.
-pub async fn start(servers: Vec<Server>) -> (Vec<Arc<dyn Tool>>, Vec<Report>) {
+///
+/// The sandbox does not confine a server, which the user chose; where it has a supervisor, nothing that a server started
+/// outlives it or artoo.
+pub async fn start(servers: Vec<Server>, sandbox: &Sandbox) -> (Vec<Arc<dyn Tool>>, Vec<Report>) {
     let mut starting = tokio::task::JoinSet::new();
     for (place, server) in servers.into_iter().enumerate() {
-        starting.spawn(async move { (place, offer(server).await) });
+        let sandbox = sandbox.clone();
+        starting.spawn(async move { (place, offer(server, sandbox).await) });
     }
     let mut found = BTreeMap::new();
     while let Some(done) = starting.join_next().await {
@@ -124,7 +129,7 @@ pub async fn start(servers: Vec<Server>) -> (Vec<Arc<dyn Tool>>, Vec<Report>) {
     (tools, reports)
 }
 
-async fn offer(server: Server) -> (Vec<Arc<dyn Tool>>, Report) {
+async fn offer(server: Server, sandbox: Sandbox) -> (Vec<Arc<dyn Tool>>, Report) {
     let name = server.name.clone();
     let broken = |why: String| Report {
         name: name.clone(),
@@ -134,7 +139,7 @@ async fn offer(server: Server) -> (Vec<Arc<dyn Tool>>, Report) {
     if let Err(why) = check_name(&server.name) {
         return (Vec::new(), broken(why));
     }
-    let connection = Arc::new(Connection::new(server));
+    let connection = Arc::new(Connection::new(server, sandbox));
     let listed = match connection.list().await {
         Ok(listed) => listed,
         Err(why) => return (Vec::new(), broken(why)),

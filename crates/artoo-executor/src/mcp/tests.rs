@@ -86,7 +86,7 @@ async fn call(tools: &Tools, tool: &str, input: Value) -> ToolOutput {
 }
 
 async fn offered(servers: Vec<Server>) -> (Tools, Vec<Report>) {
-    let (tools, reports) = start(servers).await;
+    let (tools, reports) = start(servers, &Sandbox::unchecked()).await;
     (Tools::of(tools, Mask::default()), reports)
 }
 
@@ -184,7 +184,11 @@ async fn a_server_that_dies_is_started_again_and_not_for_ever() {
 async fn a_server_that_never_starts_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
     let script = format!("echo x >> {}/starts; exit 1", dir.path().display());
-    let connection = Connection::pausing(server("srv", program(dir.path(), &script, &[])), Duration::ZERO);
+    let connection = Connection::pausing(
+        server("srv", program(dir.path(), &script, &[])),
+        Sandbox::unchecked(),
+        Duration::ZERO,
+    );
     let mut last = String::new();
     for _ in 0..8 {
         last = connection.list().await.unwrap_err();
@@ -195,6 +199,7 @@ async fn a_server_that_never_starts_is_given_up() {
     // With a pause, the second failure is not followed by a start at once.
     let connection = Connection::pausing(
         server("srv", program(dir.path(), &script, &[])),
+        Sandbox::unchecked(),
         Duration::from_secs(1000),
     );
     let _ = (connection.list().await, connection.list().await);

@@ -7,10 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Allows, Confinement, MARK, Writable, restrict, supervise};
+use super::supervise::Input;
+use super::{Allows, Confinement, MARK, Writable, bubblewrap, restrict, supervise};
 
 /// How the answer to a probe begins.
-pub const IN_FORCE: &str = "Landlock ";
+pub const IN_FORCE: &str = "in force: ";
 /// The exit status of a helper that cannot do its work; shells use it for what cannot be started.
 pub const CANNOT: i32 = 126;
 
@@ -88,14 +89,19 @@ pub fn enter_if_asked() {
         return;
     }
     let part = arguments.next().unwrap_or_default();
+    let part = part.to_str().unwrap_or_default();
+    let bubblewrap = part.ends_with("bubblewrap").then(|| arguments.next()).flatten();
+    let bubblewrap = bubblewrap.as_deref().map(Path::new);
     let rest: Vec<OsString> = arguments.collect();
     let Some(request) = decode(&rest) else {
         fail("the sandbox's helper was called in a way that it does not understand");
     };
-    let status = match part.to_str() {
-        Some("supervise") => supervise::run(&request, &rest),
-        Some("enter") => enter(&request),
-        Some("probe") => probe(&request),
+    let status = match part {
+        "supervise" | "bubblewrap" => supervise::run(&request, &rest, bubblewrap, Input::None),
+        "attend" => supervise::run(&request, &rest, None, Input::Shared),
+        "enter" => enter(&request),
+        "probe" => probe(&request),
+        "probe-bubblewrap" => probe_inside(bubblewrap, &rest),
         _ => fail("the sandbox's helper was asked for a part that it does not have"),
     };
     std::process::exit(status)
@@ -123,6 +129,21 @@ fn probe(request: &Request) -> i32 {
         }
         Err(why) => fail(&why),
     }
+}
+
+/// The same inside bubblewrap.
+fn probe_inside(program: Option<&Path>, encoded: &[OsString]) -> i32 {
+    let (Some(program), Ok(this)) = (program, std::env::current_exe()) else {
+        fail("the sandbox's helper does not find itself");
+    };
+    let mut command = Command::new(program);
+    command
+        .args(bubblewrap::arguments(None))
+        .arg(this)
+        .args([MARK, "probe"])
+        .args(encoded);
+    let error = command.exec();
+    fail(&format!("{} cannot be started: {error}", program.display()))
 }
 
 pub fn fail(why: &str) -> ! {

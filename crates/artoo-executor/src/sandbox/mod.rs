@@ -6,6 +6,8 @@
 //! not know the gate, tools or the model.
 
 #[cfg(target_os = "linux")]
+mod bubblewrap;
+#[cfg(target_os = "linux")]
 mod helper;
 #[cfg(target_os = "linux")]
 mod restrict;
@@ -62,6 +64,18 @@ pub enum Allows {
     Changing,
 }
 
+/// What the look at the machine found.
+#[derive(Debug)]
+struct Found {
+    /// For the person.
+    words: String,
+    /// The program that stands in for Landlock where that is missing. It can hold reads only.
+    bubblewrap: Option<PathBuf>,
+}
+
+/// Why bubblewrap holds no command that may write: a mount is writable or not.
+const READS_ONLY: &str = "bubblewrap cannot hold a command to making files without deleting others";
+
 /// Whether and how commands are confined on this machine.
 #[derive(Clone, Debug)]
 pub struct Sandbox(Arc<Inner>);
@@ -72,7 +86,7 @@ enum Inner {
     Helper {
         program: PathBuf,
         landlock: Option<u32>,
-        found: OnceLock<Result<String, String>>,
+        found: OnceLock<Result<Found, String>>,
     },
     /// Nothing can, and why.
     Missing(String),
@@ -128,7 +142,8 @@ impl Sandbox {
                 found,
             } => found
                 .get_or_init(|| probe(program, *landlock))
-                .as_deref()
+                .as_ref()
+                .map(|found| found.words.as_str())
                 .map_err(String::as_str),
             Inner::Missing(why) => Err(why),
             Inner::Unchecked => Ok("none, by choice"),
@@ -140,11 +155,39 @@ impl Sandbox {
         self.in_force().err()
     }
 
+    /// Why the gate has to ask for every command that writes, also where writing is free; `None` when it need not.
+    pub fn absent_for_writes(&self) -> Option<&str> {
+        match &*self.0 {
+            Inner::Helper { found, .. } if self.in_force().is_ok() => {
+                let found = found.get().and_then(|found| found.as_ref().ok());
+                found.and_then(|found| found.bubblewrap.as_ref()).map(|_| READS_ONLY)
+            }
+            Inner::Helper { .. } | Inner::Missing(_) | Inner::Unchecked => self.absent(),
+        }
+    }
+
     /// The program and arguments that run `inner` confined and supervised; `None` when it is run as it is.
     pub(crate) fn wrap(&self, confinement: &Confinement, inner: &[OsString]) -> Option<Wrapped> {
         match &*self.0 {
-            Inner::Helper { program, landlock, .. } if self.in_force().is_ok() => {
-                Some(wrapped(program, *landlock, confinement, inner))
+            Inner::Helper {
+                program,
+                landlock,
+                found,
+            } if self.in_force().is_ok() => {
+                let found = found.get().and_then(|found| found.as_ref().ok());
+                let bubblewrap = found.and_then(|found| found.bubblewrap.as_deref());
+                Some(wrapped(program, *landlock, bubblewrap, confinement, inner))
+            }
+            Inner::Helper { .. } | Inner::Missing(_) | Inner::Unchecked => None,
+        }
+    }
+
+    /// The same for a program that may do everything and is fed through its standard input: it is only kept from leaving
+    /// something behind when that closes. `None` where nothing can do that.
+    pub(crate) fn attend(&self, inner: &[OsString]) -> Option<Wrapped> {
+        match &*self.0 {
+            Inner::Helper { program, .. } if cfg!(target_os = "linux") && self.in_force().is_ok() => {
+                Some(attended(program, inner))
             }
             Inner::Helper { .. } | Inner::Missing(_) | Inner::Unchecked => None,
         }
@@ -161,9 +204,25 @@ pub(crate) struct Wrapped {
 }
 
 #[cfg(target_os = "linux")]
-fn wrapped(program: &Path, landlock: Option<u32>, confinement: &Confinement, inner: &[OsString]) -> Wrapped {
-    let mut arguments = vec![OsString::from(MARK), "supervise".into()];
-    arguments.extend(helper::encode(confinement, landlock));
+fn wrapped(
+    program: &Path,
+    landlock: Option<u32>,
+    bubblewrap: Option<&Path>,
+    confinement: &Confinement,
+    inner: &[OsString],
+) -> Wrapped {
+    let mut arguments = vec![OsString::from(MARK)];
+    match (bubblewrap, confinement) {
+        (Some(bubblewrap), Confinement::Read | Confinement::Write(_)) => {
+            arguments.extend([OsString::from("bubblewrap"), bubblewrap.into()]);
+            // No command that writes comes here without a yes; one that does all the same can only read.
+            arguments.extend(helper::encode(&Confinement::Read, Some(0)));
+        }
+        (None, _) | (_, Confinement::Allowed) => {
+            arguments.push("supervise".into());
+            arguments.extend(helper::encode(confinement, landlock));
+        }
+    }
     arguments.push("--".into());
     arguments.extend_from_slice(inner);
     Wrapped {
@@ -173,8 +232,23 @@ fn wrapped(program: &Path, landlock: Option<u32>, confinement: &Confinement, inn
     }
 }
 
+fn attended(program: &Path, inner: &[OsString]) -> Wrapped {
+    let words = [MARK, "attend", "0", "allowed", "--"].map(OsString::from);
+    Wrapped {
+        program: program.into(),
+        arguments: words.into_iter().chain(inner.iter().cloned()).collect(),
+        supervised: true,
+    }
+}
+
 #[cfg(target_os = "macos")]
-fn wrapped(_program: &Path, _landlock: Option<u32>, confinement: &Confinement, inner: &[OsString]) -> Wrapped {
+fn wrapped(
+    _program: &Path,
+    _landlock: Option<u32>,
+    _bubblewrap: Option<&Path>,
+    confinement: &Confinement,
+    inner: &[OsString],
+) -> Wrapped {
     let mut arguments = Vec::new();
     let program = match seatbelt::profile(confinement, &std::env::temp_dir()) {
         Some(profile) => {
@@ -195,7 +269,13 @@ fn wrapped(_program: &Path, _landlock: Option<u32>, confinement: &Confinement, i
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn wrapped(program: &Path, _landlock: Option<u32>, _confinement: &Confinement, _inner: &[OsString]) -> Wrapped {
+fn wrapped(
+    program: &Path,
+    _landlock: Option<u32>,
+    _bubblewrap: Option<&Path>,
+    _confinement: &Confinement,
+    _inner: &[OsString],
+) -> Wrapped {
     Wrapped {
         program: program.into(),
         arguments: Vec::new(),
@@ -203,13 +283,41 @@ fn wrapped(program: &Path, _landlock: Option<u32>, _confinement: &Confinement, _
     }
 }
 
-/// Lets the helper confine itself and say what it then could still do.
+/// Lets the helper confine itself and say what it then could still do: with Landlock, else inside bubblewrap.
 #[cfg(target_os = "linux")]
-fn probe(program: &Path, landlock: Option<u32>) -> Result<String, String> {
+fn probe(program: &Path, landlock: Option<u32>) -> Result<Found, String> {
+    let without = match landlock {
+        Some(0) => "this kernel is taken to have no Landlock".to_owned(),
+        _ => match probe_as(&["probe".into()], program, landlock) {
+            Ok(words) => {
+                return Ok(Found {
+                    words,
+                    bubblewrap: None,
+                });
+            }
+            Err(why) => why,
+        },
+    };
+    let Some(bubblewrap) = bubblewrap::program() else {
+        return Err(format!(
+            "{without}; bubblewrap, which can stand in for it, is not installed"
+        ));
+    };
+    match probe_as(&["probe-bubblewrap".into(), bubblewrap.into()], program, Some(0)) {
+        Ok(words) => Ok(Found {
+            words,
+            bubblewrap: Some(bubblewrap.to_owned()),
+        }),
+        Err(why) => Err(format!("{without}; bubblewrap: {why}")),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn probe_as(part: &[OsString], program: &Path, landlock: Option<u32>) -> Result<String, String> {
     let mut command = std::process::Command::new(program);
     command
         .arg(MARK)
-        .arg("probe")
+        .args(part)
         .args(helper::encode(&Confinement::Read, landlock));
     let output = command
         .env_clear()
@@ -229,19 +337,22 @@ fn probe(program: &Path, landlock: Option<u32>) -> Result<String, String> {
 }
 
 #[cfg(target_os = "macos")]
-fn probe(_program: &Path, _landlock: Option<u32>) -> Result<String, String> {
+fn probe(_program: &Path, _landlock: Option<u32>) -> Result<Found, String> {
     let run = std::process::Command::new(seatbelt::PROGRAM)
         .args(["-p", "(version 1)(allow default)", "/usr/bin/true"])
         .status();
     match run {
-        Ok(status) if status.success() => Ok("seatbelt (never tried on a Mac by its authors)".to_owned()),
+        Ok(status) if status.success() => Ok(Found {
+            words: "seatbelt (never tried on a Mac by its authors)".to_owned(),
+            bubblewrap: None,
+        }),
         Ok(status) => Err(format!("sandbox-exec ended with {status}")),
         Err(error) => Err(format!("sandbox-exec cannot be started: {error}")),
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn probe(_program: &Path, _landlock: Option<u32>) -> Result<String, String> {
+fn probe(_program: &Path, _landlock: Option<u32>) -> Result<Found, String> {
     Err("this system has no sandbox that artoo knows".to_owned())
 }
 

@@ -43,11 +43,18 @@ pub fn apply(request: &Request, scratch: &Path) -> Result<String, String> {
     limits();
     capabilities();
     set_no_new_privs(true).map_err(|error| format!("new privileges cannot be given up: {error}"))?;
+    if request.landlock == 0 {
+        // bubblewrap is around it: nothing else is mounted writable, and no other process is there.
+        syscalls::install(&request.confinement, true, true)?;
+        return Ok(format!(
+            "{IN_FORCE}bubblewrap and seccomp, in place of Landlock: commands that only read write nowhere but to their scratch folder, and reach no network; all others are asked about"
+        ));
+    }
     let version = landlock(&request.confinement, request.landlock, scratch)?;
     let signals_held = version >= ABI::V6;
     syscalls::install(&request.confinement, version >= ABI::V3, signals_held)?;
     Ok(format!(
-        "{IN_FORCE}version {} and seccomp: unconfirmed commands write nowhere but to the workspace and their scratch folder, and reach no network{}",
+        "{IN_FORCE}Landlock version {} and seccomp: unconfirmed commands write nowhere but to the workspace and their scratch folder, and reach no network{}",
         version as i32,
         if signals_held {
             ""

@@ -34,8 +34,18 @@ const TICK: Timespec = Timespec {
 const ROUNDS: usize = 2_000;
 const BREATH: Duration = Duration::from_millis(1);
 
+/// What the command gets as its standard input. The supervisor's own, whose closing is the order to end everything, is a
+/// pipe in either case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    None,
+    /// The same pipe: it reads from it, and the supervisor only waits for its end.
+    Shared,
+}
+
 /// Runs the command, ends all that is left of it, and returns its exit status; a signal that ended it ends this process.
-pub fn run(request: &Request, encoded: &[OsString]) -> i32 {
+pub fn run(request: &Request, encoded: &[OsString], bubblewrap: Option<&Path>, input: Input) -> i32 {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         super::helper::fail(&format!("orphans cannot be adopted: {error}"));
     }
@@ -44,9 +54,12 @@ pub fn run(request: &Request, encoded: &[OsString]) -> i32 {
         Ok(scratch) => scratch,
         Err(error) => super::helper::fail(&format!("there is no place for a scratch folder: {error}")),
     });
-    let mut command = command(request, encoded);
-    command.stdin(Stdio::null());
-    if let Some(Scratch(folder)) = &scratch {
+    let folder = scratch.as_ref().map(|Scratch(folder)| folder.as_path());
+    let mut command = command(request, encoded, bubblewrap.map(|program| (program, folder)));
+    if input == Input::None {
+        command.stdin(Stdio::null());
+    }
+    if let Some(folder) = folder {
         command.env("TMPDIR", folder);
     }
     // A group of its own, so that `kill 0` in it does not mean this process.
@@ -67,7 +80,7 @@ pub fn run(request: &Request, encoded: &[OsString]) -> i32 {
     }
 }
 
-fn command(request: &Request, encoded: &[OsString]) -> Command {
+fn command(request: &Request, encoded: &[OsString], bubblewrap: Option<(&Path, Option<&Path>)>) -> Command {
     if request.confinement == Confinement::Allowed {
         let (program, arguments) = request
             .inner
@@ -77,7 +90,17 @@ fn command(request: &Request, encoded: &[OsString]) -> Command {
         command.args(arguments);
         return command;
     }
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = match bubblewrap {
+        None => Command::new("/proc/self/exe"),
+        Some((program, scratch)) => {
+            let Ok(this) = std::env::current_exe() else {
+                super::helper::fail("the sandbox's helper does not find itself");
+            };
+            let mut command = Command::new(program);
+            command.args(super::bubblewrap::arguments(scratch)).arg(this);
+            command
+        }
+    };
     command.arg(MARK).arg("enter").args(encoded);
     command
 }

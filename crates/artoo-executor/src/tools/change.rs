@@ -11,12 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use artoo_protocol::message::FailureClass;
+use artoo_protocol::ports::Tool;
 use artoo_protocol::text::head_tail;
-use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach, ToolOutput};
+use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach, ToolOutput, ToolSpec};
+use async_trait::async_trait;
 use similar::TextDiff;
 
 use super::place::landing;
-use super::{Abandoned, Places, exceeds, failed, failed_by_system, invalid};
+use super::{Abandoned, Places, blocking, exceeds, failed, failed_by_system, invalid, worker_died};
 use crate::anchored::{Existing, Folder, digest, digest_of, dress};
 use crate::gate::is_free;
 use crate::undo::{State, UndoStore};
@@ -103,7 +105,7 @@ impl Change {
         }
     }
 
-    pub(super) fn assess(&self, places: &Places, invocation: &Invocation) -> Assessment {
+    fn assess(&self, places: &Places, invocation: &Invocation) -> Assessment {
         let (effect, reach) = places.effect_of_writing(&self.real, invocation);
         let reason = match (effect, reach) {
             (EffectClass::Create, Reach::Workspace) => "it creates a file in the workspace",
@@ -124,7 +126,7 @@ impl Change {
     }
 
     /// Does it, if it is still what was permitted.
-    pub(super) fn make(
+    fn make(
         &self,
         places: &Places,
         invocation: &Invocation,
@@ -240,10 +242,39 @@ fn comparison(old: &str, new: &str) -> String {
     text
 }
 
-/// The change that a call means, or why it means none.
-pub(super) fn assess_change(change: Result<Change, String>, places: &Places, invocation: &Invocation) -> Assessment {
-    match change {
-        Ok(change) => change.assess(places, invocation),
-        Err(error) => invalid(error),
+/// A tool that changes one file: `write_file` and `edit_file` differ in what their arguments mean, and in nothing else.
+pub(super) struct Changing {
+    pub places: Arc<Places>,
+    pub undo: Option<Arc<UndoStore>>,
+    pub spec: fn() -> ToolSpec,
+    /// The change that a call means, or why it means none.
+    pub change: fn(&Places, &Invocation) -> Result<Change, String>,
+}
+
+#[async_trait]
+impl Tool for Changing {
+    fn spec(&self) -> ToolSpec {
+        (self.spec)()
+    }
+
+    async fn assess(&self, invocation: &Invocation) -> Assessment {
+        let (places, change, invocation) = (Arc::clone(&self.places), self.change, invocation.clone());
+        blocking(move |_| match change(&places, &invocation) {
+            Ok(change) => change.assess(&places, &invocation),
+            Err(error) => invalid(error),
+        })
+        .await
+        .unwrap_or_else(|| invalid("the file could not be looked at"))
+    }
+
+    async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
+        let (places, change, undo) = (Arc::clone(&self.places), self.change, self.undo.clone());
+        let invocation = invocation.clone();
+        blocking(move |abandoned| match change(&places, &invocation) {
+            Ok(change) => change.make(&places, &invocation, permit, undo.as_ref(), abandoned),
+            Err(error) => failed(error, FailureClass::Logical),
+        })
+        .await
+        .unwrap_or_else(worker_died)
     }
 }

@@ -3,23 +3,13 @@
 //! Owns what may be replaced: text that stands in the file exactly once, character by character. How a file is changed is
 //! [`super::change`]'s.
 
-use std::sync::Arc;
-
-use artoo_protocol::message::FailureClass;
-use artoo_protocol::ports::Tool;
-use artoo_protocol::tool::{Assessment, Invocation, Permit, ToolOutput, ToolSpec};
-use async_trait::async_trait;
+use artoo_protocol::tool::{Invocation, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::change::{Change, assess_change, look, real_path};
-use super::{Places, arguments, blocking, failed, invalid, worker_died};
-use crate::undo::{State, UndoStore};
-
-pub(super) struct EditFile {
-    pub places: Arc<Places>,
-    pub undo: Option<Arc<UndoStore>>,
-}
+use super::change::{Change, look, real_path};
+use super::{Places, arguments};
+use crate::undo::State;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -28,47 +18,26 @@ struct Arguments {
     new: String,
 }
 
-#[async_trait]
-impl Tool for EditFile {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "edit_file".to_owned(),
-            description: "Replaces one passage of a text file. `old` must stand in the file exactly once, character by character."
+pub(super) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "edit_file".to_owned(),
+        description:
+            "Replaces one passage of a text file. `old` must stand in the file exactly once, character by character."
                 .to_owned(),
-            input_schema: json!({
-                "type": "object",
-                "properties": {
-                    "path": {"type": "string"},
-                    "old": {"type": "string", "description": "the passage, with enough around it to be unique"},
-                    "new": {"type": "string", "description": "what stands there afterwards"}
-                },
-                "required": ["path", "old", "new"],
-                "additionalProperties": false
-            }),
-        }
-    }
-
-    async fn assess(&self, invocation: &Invocation) -> Assessment {
-        let places = Arc::clone(&self.places);
-        let invocation = invocation.clone();
-        blocking(move |_| assess_change(change(&places, &invocation), &places, &invocation))
-            .await
-            .unwrap_or_else(|| invalid("the file could not be looked at"))
-    }
-
-    async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
-        let (places, undo) = (Arc::clone(&self.places), self.undo.clone());
-        let invocation = invocation.clone();
-        blocking(move |abandoned| match change(&places, &invocation) {
-            Ok(change) => change.make(&places, &invocation, permit, undo.as_ref(), abandoned),
-            Err(error) => failed(error, FailureClass::Logical),
-        })
-        .await
-        .unwrap_or_else(worker_died)
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "old": {"type": "string", "description": "the passage, with enough around it to be unique"},
+                "new": {"type": "string", "description": "what stands there afterwards"}
+            },
+            "required": ["path", "old", "new"],
+            "additionalProperties": false
+        }),
     }
 }
 
-fn change(places: &Places, invocation: &Invocation) -> Result<Change, String> {
+pub(super) fn change(places: &Places, invocation: &Invocation) -> Result<Change, String> {
     let given = arguments::<Arguments>(invocation)?;
     // A file that exists: where a reader finds it, not where a new one would go.
     let found = places.reading(&given.path).display().to_string();

@@ -36,8 +36,10 @@ pub use place::Places;
 pub use secrets::Mask;
 pub use web::{AddressGuard, GoogleKeys, Lookup, WebSettings};
 
+use crate::gate::Grant;
 use crate::sandbox::Sandbox;
 use crate::undo::UndoStore;
+use change::Changing;
 use web::{FetchUrl, Search, Web};
 
 /// What the built-in tools are set up with.
@@ -55,6 +57,8 @@ pub struct ToolSettings {
     pub undo: Option<Arc<UndoStore>>,
     /// What confines commands.
     pub sandbox: Sandbox,
+    /// What the person allowed beforehand: a command that is allowed for the paths that it writes may write them, and no more.
+    pub grants: Vec<Grant>,
 }
 
 /// Tools by name.
@@ -77,13 +81,17 @@ impl Tools {
             Arc::new(glob::Glob { places: at() }),
             Arc::new(search_text::SearchText { places: at() }),
             Arc::new(read_file::ReadFile { places: at() }),
-            Arc::new(write_file::WriteFile {
+            Arc::new(Changing {
                 places: at(),
                 undo: settings.undo.clone(),
+                spec: write_file::spec,
+                change: write_file::change,
             }),
-            Arc::new(edit_file::EditFile {
+            Arc::new(Changing {
                 places: at(),
                 undo: settings.undo.clone(),
+                spec: edit_file::spec,
+                change: edit_file::change,
             }),
             Arc::new(delete_files::DeleteFiles {
                 places: at(),

@@ -113,6 +113,8 @@ struct Tally {
     files: AtomicU64,
     kept: AtomicU64,
     unreadable: AtomicU64,
+    /// Files that were left at their first zero byte.
+    binary: AtomicU64,
     cut: AtomicBool,
     found: Mutex<Vec<(PathBuf, String)>>,
 }
@@ -210,10 +212,14 @@ fn search_file(
         matches: 0,
         full: tally.kept.load(Ordering::Relaxed) >= KEPT,
         cut: false,
+        binary: false,
         abandoned,
     };
     if searcher.search_path(matcher, path, &mut lines).is_err() {
         tally.unreadable.fetch_add(1, Ordering::Relaxed);
+    }
+    if lines.binary {
+        tally.binary.fetch_add(1, Ordering::Relaxed);
     }
     if lines.matches == 0 {
         return;
@@ -237,6 +243,7 @@ struct Lines<'a> {
     matches: u64,
     full: bool,
     cut: bool,
+    binary: bool,
     abandoned: &'a Abandoned,
 }
 
@@ -285,6 +292,11 @@ impl Sink for Lines<'_> {
         Ok(true)
     }
 
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
+        self.binary = true;
+        Ok(true)
+    }
+
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
         if !self.full && !self.cut {
             self.text.push_str("--\n");
@@ -295,6 +307,15 @@ impl Sink for Lines<'_> {
 
 fn report(under: &Path, pattern: &str, tally: Tally) -> ToolOutput {
     let (lines, files) = (tally.lines.into_inner(), tally.files.into_inner());
+    // In a folder binary files are left out, as the tool says; one that was named must not look like one without a match.
+    let named_binary = tally.binary.into_inner() > 0 && under.is_file();
+    if named_binary && lines == 0 {
+        let why = format!(
+            "{} is a binary file, which is not searched: look at it with another tool",
+            under.display()
+        );
+        return failed(why, FailureClass::Logical);
+    }
     let mut found = tally.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let mut cut = tally.cut.into_inner();
@@ -305,6 +326,9 @@ fn report(under: &Path, pattern: &str, tally: Tally) -> ToolOutput {
             break;
         }
         output.push_str(&text);
+    }
+    if named_binary {
+        output.push_str("[it is a binary file, and was searched to its first zero byte only]\n");
     }
     if cut {
         output.push_str("[not all of them are listed: narrow the search]\n");

@@ -20,7 +20,7 @@ use super::place::{landing, worst};
 use super::redirect::{NameSearch, name_search};
 use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
 use crate::classify::{CommandClass, WrittenPath, classify};
-use crate::gate::is_free;
+use crate::gate::{Grant, is_free};
 use crate::sandbox::{Allows, Confinement, Sandbox, Writable};
 use crate::spawn::{self, Ended, Launch};
 
@@ -34,6 +34,7 @@ pub(super) struct Shell {
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     limit: Duration,
     sandbox: Sandbox,
+    grants: Vec<Grant>,
 }
 
 #[derive(Deserialize)]
@@ -51,18 +52,85 @@ impl Shell {
             environment,
             limit: settings.command_limit,
             sandbox: settings.sandbox.clone(),
+            grants: settings.grants.clone(),
         }
     }
 
-    /// What a command that nobody allowed may do: look, and write where the gate lets it.
-    fn confinement(&self, effect: EffectClass, permit: Permit, invocation: &Invocation) -> Confinement {
+    /// What a command may do that nobody allowed: look, and write where the gate lets it. One that is allowed may do
+    /// everything, unless it is allowed for its paths alone.
+    fn confinement(&self, assessment: &Assessment, permit: Permit, invocation: &Invocation) -> Confinement {
         if permit.confirmed {
-            return Confinement::Allowed;
+            return self.by_path(assessment).unwrap_or(Confinement::Allowed);
         }
+        let effect = assessment.effect;
         if effect <= EffectClass::Fetch {
             return Confinement::Read;
         }
         Confinement::Write(self.writable(invocation))
+    }
+
+    /// What a grant leaves that names paths only; `None` where the person, or a grant, named the command itself.
+    ///
+    /// A file that is not there yet cannot be opened beforehand, so the folder that it comes to may get new files. Where
+    /// nothing can hold a command to that, it is as the person allowed it: unconfined.
+    fn by_path(&self, assessment: &Assessment) -> Option<Confinement> {
+        let named = self.grants.iter().any(|grant| grant.covers_words(assessment));
+        let by_path = self.grants.iter().any(|grant| grant.covers_paths(assessment));
+        if named || !by_path || self.sandbox.absent_for_writes().is_some() {
+            return None;
+        }
+        let place = |path: &String| {
+            let path = PathBuf::from(path);
+            if path.symlink_metadata().is_ok() {
+                return Some(Writable {
+                    path,
+                    allows: Allows::Changing,
+                });
+            }
+            let existing = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
+            Some(Writable {
+                path: existing.to_owned(),
+                allows: Allows::Making,
+            })
+        };
+        let paths = assessment.targets.get(1..).unwrap_or_default();
+        Some(Confinement::Write(paths.iter().filter_map(place).collect()))
+    }
+
+    /// What a call would do, in the words of the gate.
+    fn assessed(&self, class: CommandClass, command: String, invocation: &Invocation) -> Assessment {
+        let (effect, reach, paths) = self.judge(&class, invocation);
+        let mut targets = vec![command.clone()];
+        // The paths stand for the whole call only when writing them is the worst it does.
+        if class.effect <= EffectClass::Read && !class.writes.contains(&WrittenPath::Unknown) {
+            targets.extend(paths);
+        }
+        let absent = self.absent(&class);
+        Assessment {
+            effect,
+            reach,
+            action: command,
+            reason: match (class.reason, absent) {
+                (None, Some(why)) => {
+                    format!("it seems to only read, but nothing holds it to that here: {why}")
+                }
+                (None, None) => "it only reads".to_owned(),
+                (Some(reason), _) => reason,
+            },
+            programs: class.programs,
+            targets,
+            invalid: None,
+            fingerprint: 0,
+        }
+    }
+
+    /// Why nothing can hold such a command to what it was taken for.
+    fn absent(&self, class: &CommandClass) -> Option<&str> {
+        if class.effect <= EffectClass::Read && class.writes.is_empty() {
+            self.sandbox.absent()
+        } else {
+            self.sandbox.absent_for_writes()
+        }
     }
 
     /// Where a command may write that nobody allowed. The sandbox cannot take a folder out of another, so a place that
@@ -116,7 +184,7 @@ impl Shell {
             }
         }
         let (effect, reach) = worst(effects).unwrap_or((EffectClass::External, Reach::Elsewhere));
-        if is_free(effect, reach) && self.sandbox.absent().is_some() {
+        if is_free(effect, reach) && self.absent(class).is_some() {
             return (EffectClass::External, Reach::Elsewhere, paths);
         }
         (effect, reach, paths)
@@ -151,29 +219,7 @@ impl Tool for Shell {
         if given.command.trim().is_empty() || given.command.contains('\0') {
             return invalid("the command is empty or holds a zero byte");
         }
-        let class = classify(&given.command);
-        let (effect, reach, paths) = self.judge(&class, invocation);
-        let mut targets = vec![given.command.clone()];
-        // The paths stand for the whole call only when writing them is the worst it does.
-        if class.effect <= EffectClass::Read && !class.writes.contains(&WrittenPath::Unknown) {
-            targets.extend(paths);
-        }
-        Assessment {
-            effect,
-            reach,
-            action: given.command,
-            reason: match (class.reason, self.sandbox.absent()) {
-                (None, Some(why)) => {
-                    format!("it seems to only read, but nothing holds it to that here: {why}")
-                }
-                (None, None) => "it only reads".to_owned(),
-                (Some(reason), _) => reason,
-            },
-            programs: class.programs,
-            targets,
-            invalid: None,
-            fingerprint: 0,
-        }
+        self.assessed(classify(&given.command), given.command, invocation)
     }
 
     async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
@@ -182,11 +228,12 @@ impl Tool for Shell {
             Err(error) => return failed(error, FailureClass::Logical),
         };
         let class = classify(&given.command);
-        let (effect, reach, paths) = self.judge(&class, invocation);
-        if let Some(refusal) = exceeds(effect, permit) {
+        let (_, _, paths) = self.judge(&class, invocation);
+        let assessment = self.assessed(class, given.command.clone(), invocation);
+        if let Some(refusal) = exceeds(assessment.effect, permit) {
             return refusal;
         }
-        if !permit.confirmed && !is_free(effect, reach) {
+        if !permit.confirmed && !is_free(assessment.effect, assessment.reach) {
             return stale("what it writes to changed since it was looked at");
         }
         if let Some(search) = name_search(&given.command, &self.places.home).filter(|search| search.under.is_dir()) {
@@ -202,7 +249,7 @@ impl Tool for Shell {
             environment: self.environment.clone(),
             limit,
             sandbox: self.sandbox.clone(),
-            confinement: self.confinement(effect, permit, invocation),
+            confinement: self.confinement(&assessment, permit, invocation),
         };
         match spawn::run(launch).await {
             Ok(ended) => {
@@ -211,7 +258,7 @@ impl Tool for Shell {
                     .filter(|path| Path::new(path).symlink_metadata().is_ok())
                     .collect();
                 ToolOutput {
-                    programs: class.programs,
+                    programs: assessment.programs,
                     touched,
                     ..result(ended, limit)
                 }

@@ -36,6 +36,7 @@ impl World {
             web: None,
             undo: Some(Arc::new(UndoStore::new(root.join("undo")))),
             sandbox: crate::Sandbox::unchecked(),
+            grants: Vec::new(),
         });
         Self {
             _root: dir,

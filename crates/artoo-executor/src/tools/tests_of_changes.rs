@@ -280,9 +280,10 @@ async fn undo_leaves_alone_what_somebody_else_changed() {
     let store = world.root.join("undo");
     let task = TaskId::new("t_00000000");
     let forced = restore(&store, &task, Unwilling::Replace).unwrap();
-    assert_eq!(forced[0].outcome, Outcome::Restored);
+    let laid_by = store.join("t_00000000/000001.replaced-1");
+    assert_eq!(forced[0].outcome, Outcome::Replaced(laid_by.clone()));
     assert_eq!(world.read("cwd/a.txt"), "mine");
-    let kept = fs::read_to_string(store.join("t_00000000/000001.replaced-1")).unwrap();
+    let kept = fs::read_to_string(laid_by).unwrap();
     assert_eq!(kept, "mine again", "what was replaced by force is kept too");
 }
 

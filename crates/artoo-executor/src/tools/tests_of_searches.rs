@@ -69,6 +69,31 @@ async fn text_is_searched_as_in_gitignore_aware_tools() {
 }
 
 #[tokio::test]
+async fn a_binary_file_that_was_named_is_not_said_to_hold_no_match() {
+    let world = World::new();
+    world.write("cwd/none", "\0TODO\n");
+    let out = world
+        .free("search_text", json!({"pattern": "TODO", "under": "none"}))
+        .await;
+    assert!(out.error.unwrap().contains("is a binary file"));
+    world.write("cwd/some", &format!("TODO\n{}\0TODO\n", "x\n".repeat(200_000)));
+    let out = world
+        .free("search_text", json!({"pattern": "TODO", "under": "some"}))
+        .await;
+    assert!(
+        out.error.is_none() && out.output.contains("some:1:TODO"),
+        "{}",
+        out.output
+    );
+    assert!(out.output.contains("to its first zero byte only"), "{}", out.output);
+    world.write("cwd/text", "nothing\n");
+    let out = world
+        .free("search_text", json!({"pattern": "TODO", "under": "text"}))
+        .await;
+    assert!(out.output.contains("[0 lines in 0 files match"), "{}", out.output);
+}
+
+#[tokio::test]
 async fn a_flood_of_matches_is_counted_and_cut() {
     let world = World::new();
     world.write("cwd/many.txt", &"match this line\n".repeat(100_000));
@@ -218,6 +243,7 @@ async fn macos_tools_run_what_they_show() {
         web: None,
         undo: None,
         sandbox: crate::Sandbox::unchecked(),
+        grants: Vec::new(),
     };
     let tools = Tools::of(
         mac::tools(&Arc::new(settings.places.clone()), &settings),

@@ -29,6 +29,8 @@ pub enum Unwilling {
 pub enum Outcome {
     /// It is as it was before the task.
     Restored,
+    /// The same; what somebody else had put there lies here now.
+    Replaced(PathBuf),
     /// It was so already.
     AsBefore,
     /// The task made it; it is left where it is.
@@ -88,25 +90,24 @@ fn put_back(path: &Path, changes: &[Kept], unwilling: Unwilling) -> io::Result<O
         return Ok(Outcome::AsBefore);
     }
     let ours = changes.iter().any(|change| change.entry.after == now);
-    if !ours {
-        match unwilling {
-            Unwilling::Leave => return Ok(Outcome::ChangedSince),
-            Unwilling::Replace => lay_by(path, first)?,
-        }
+    if !ours && unwilling == Unwilling::Leave {
+        return Ok(Outcome::ChangedSince);
     }
     if !is_kept {
         return Ok(Outcome::Failed("what was kept of it is gone".to_owned()));
     }
+    // Before anything is laid by: what cannot be put back must not displace what is there.
+    if let State::File { sha256 } = before
+        && digest_of(File::open(&first.kept)?)? != *sha256
+    {
+        return Ok(Outcome::Failed("what was kept of it is damaged".to_owned()));
+    }
+    let laid_by = if ours { None } else { lay_by(path, first)? };
     match before {
-        State::File { sha256 } => {
-            if digest_of(File::open(&first.kept)?)? != *sha256 {
-                return Ok(Outcome::Failed("what was kept of it is damaged".to_owned()));
-            }
-            copy_back(&first.kept, path)?;
-        }
+        State::File { .. } => copy_back(&first.kept, path)?,
         State::Link { .. } | State::Folder | State::Other | State::Absent => move_back(&first.kept, path)?,
     }
-    Ok(Outcome::Restored)
+    Ok(laid_by.map_or(Outcome::Restored, Outcome::Replaced))
 }
 
 /// The same bytes, mode and times, in one step. What is kept stays kept.
@@ -141,8 +142,8 @@ fn move_back(kept: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Keeps what somebody else put there.
-fn lay_by(path: &Path, first: &Kept) -> io::Result<()> {
+/// Keeps what somebody else put there, and says where; `None` where nothing is.
+fn lay_by(path: &Path, first: &Kept) -> io::Result<Option<PathBuf>> {
     let mut number = 1;
     let target = loop {
         let target = first.kept.with_extension(format!("replaced-{number}"));
@@ -152,15 +153,16 @@ fn lay_by(path: &Path, first: &Kept) -> io::Result<()> {
         number += 1;
     };
     if fs::symlink_metadata(path).is_err() {
-        return Ok(());
+        return Ok(None);
     }
     match fs::rename(path, &target) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             copy_tree(path, &target)?;
-            remove(path)
+            remove(path)?;
         }
-        moved => moved,
+        moved => moved?,
     }
+    Ok(Some(target))
 }
 
 /// Removes what a deletion that was cut off had laid aside; it is kept whole in the store.

@@ -51,6 +51,7 @@ async fn judged(file: &str) -> (Vec<String>, Vec<String>) {
         web: None,
         undo: None,
         sandbox: artoo_executor::Sandbox::unchecked(),
+        grants: Vec::new(),
     });
     let (mut asked, mut free) = (Vec::new(), Vec::new());
     for command in commands(file) {

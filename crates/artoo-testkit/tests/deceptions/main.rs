@@ -79,6 +79,7 @@ fn checks(staged: &Staged) -> WorldChecks {
         web: None,
         undo: None,
         sandbox: artoo_executor::Sandbox::unchecked(),
+        grants: Vec::new(),
     });
     WorldChecks::new(WorldConfig::new(cwd, workspace, None), Arc::new(tools))
 }

@@ -14,7 +14,7 @@ pub mod vouching;
 pub mod world;
 
 pub use files::Mask;
-pub use world::{WorldChecks, WorldConfig};
+pub use world::{Unheld, WorldChecks, WorldConfig};
 
 use artoo_protocol::message::{Check, CountOf, CountOp, FailureClass};
 use artoo_protocol::text::one_line;

@@ -49,6 +49,9 @@ impl WorldConfig {
     }
 }
 
+/// Why no command can be held to reading; `None` where one can.
+pub type Unheld = dyn Fn() -> Option<String> + Send + Sync;
+
 /// Runs every kind of check against the real world.
 pub struct WorldChecks {
     places: Places,
@@ -56,6 +59,7 @@ pub struct WorldChecks {
     command_limit: Duration,
     tools: Arc<dyn Toolbox>,
     mask: Arc<Mask>,
+    unheld: Arc<Unheld>,
 }
 
 impl WorldChecks {
@@ -71,7 +75,16 @@ impl WorldChecks {
             command_limit: config.command_limit.to_duration(),
             tools,
             mask: Arc::new(str::to_owned),
+            unheld: Arc::new(|| None),
         }
+    }
+
+    /// Runs no command where `unheld` says why nothing on this machine holds one to reading. It is asked at the first
+    /// check that runs a command, not before.
+    #[must_use]
+    pub fn unless(mut self, unheld: Arc<Unheld>) -> Self {
+        self.unheld = unheld;
+        self
     }
 
     /// Puts everything that is shown as evidence through `mask`, which replaces secrets.
@@ -121,6 +134,12 @@ impl WorldChecks {
         let assessment = self.tools.assess(&invocation).await;
         if let Some(reason) = assessment.invalid {
             return faulty(format!("`{shown}` cannot be run: {}", one_line(&reason, 300)));
+        }
+        if let Some(why) = (self.unheld)() {
+            return blocked(format!(
+                "`{shown}` is not run, because nothing on this machine holds a command to reading ({}): another kind of check would tell",
+                one_line(&why, 300)
+            ));
         }
         if assessment.effect != EffectClass::Read || assessment.reach != Reach::Nowhere {
             return faulty(format!(
