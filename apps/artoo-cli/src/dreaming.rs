@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use artoo_bus::journal::Redactor;
 use artoo_bus::{Hub, Price, SystemClock, TapItem};
-use artoo_memory::dreamer::{Around, Call, Dreamer, Outcome, Params, Told};
+use artoo_memory::dreamer::{Around, Call, Dreamer, MaySpend, Outcome, Params, Told};
 use artoo_memory::view::GroupKey;
 use artoo_protocol::model::Usage;
 use artoo_protocol::ports::{Clock, LanguageModel, MemoryService};
@@ -124,18 +124,14 @@ async fn dream(wiring: Wiring, mut finished: oneshot::Receiver<()>) {
 }
 
 fn around(wiring: &Wiring) -> Around {
-    let (hub, price) = (wiring.hub.clone(), Arc::clone(&wiring.price));
-    let (max_tokens, max_cost, quiet) = (wiring.max_tokens, wiring.max_cost, wiring.quiet);
+    let (hub, quiet) = (wiring.hub.clone(), wiring.quiet);
     let account = Account::new(&wiring.data, wiring.redactor.clone());
-    let (bus, paid, asked) = (hub.clone(), Arc::clone(&price), AtomicU32::new(1));
+    let (bus, paid, asked) = (hub.clone(), Arc::clone(&wiring.price), AtomicU32::new(1));
     Around {
         clock: Arc::new(SystemClock),
         model: wiring.model.clone(),
         is_busy: Arc::new(move || !hub.open_tasks().is_empty()),
-        may_spend: Arc::new(move |model: &str, spent: &Usage| {
-            let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
-            max_tokens.is_none_or(|limit| tokens < limit) && max_cost.is_none_or(|limit| price(model, spent) < limit)
-        }),
+        may_spend: may_spend(wiring.max_tokens, wiring.max_cost, Arc::clone(&wiring.price)),
         tell: Arc::new(move |told: &Told| {
             if let Told::Asked(call) = told {
                 let cost = paid(&call.model, &call.usage);
@@ -146,6 +142,14 @@ fn around(wiring: &Wiring) -> Around {
             account.told(told, quiet);
         }),
     }
+}
+
+/// Whether a model may be asked once more, after so much: within the limits of tokens and money.
+pub fn may_spend(max_tokens: Option<u64>, max_cost: Option<f64>, price: Price) -> MaySpend {
+    Arc::new(move |model: &str, spent: &Usage| {
+        let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
+        max_tokens.is_none_or(|limit| tokens < limit) && max_cost.is_none_or(|limit| price(model, spent) < limit)
+    })
 }
 
 /// A question of the Dreamer as the auditor hears of it.
@@ -196,7 +200,7 @@ impl Account {
             Told::Passed(tidied) => {
                 self.write(json!({"kind": "pass", "at": SystemClock.now(), "groups": tidied.groups,
                 "entries": tidied.entries, "forgotten": tidied.forgotten, "promoted": tidied.promoted,
-                "demoted": tidied.demoted, "unfinished": tidied.unfinished}));
+                "demoted": tidied.demoted, "folded": tidied.folded, "unfinished": tidied.unfinished}));
             }
             Told::Asked(call) => {
                 if let (Outcome::Rule { words, .. }, false) = (&call.outcome, quiet) {

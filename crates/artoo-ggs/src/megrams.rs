@@ -8,7 +8,7 @@ use artoo_protocol::message::{
     Cause, Directive, Level, MacroState, Megram, OutcomeStatus, SubTaskOutcome, ToolCall, intent_space,
 };
 use artoo_protocol::text::one_line;
-use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valence};
 
 use crate::blocked::{blamed, blockable_target, tool_names};
 use crate::words::stopped;
@@ -26,7 +26,7 @@ const ENTITY_MAX: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantum {
     /// Magnitude.
-    pub f: Unit01,
+    pub f: Magnitude,
     /// Valence.
     pub sigma: Valence,
     /// Decay per day.
@@ -47,7 +47,7 @@ pub fn matrix(state: MacroState) -> Option<Quantum> {
         MacroState::Remember       => return None,
     };
     Some(Quantum {
-        f: Unit01::clamped(f),
+        f: Magnitude::clamped(f),
         sigma: Valence::new(sigma).unwrap_or_default(),
         k: DecayPerDay::new(k).unwrap_or_default(),
     })

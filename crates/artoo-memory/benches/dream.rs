@@ -19,7 +19,7 @@ use artoo_memory::dreamer::{Mode, Params, Pass, Scope, Tidied};
 use artoo_memory::kv::{LevelKv, LevelSettings};
 use artoo_memory::records::Edit;
 use artoo_protocol::message::{Level, MacroState, Megram};
-use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valence};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,7 @@ fn megram(number: usize, total: usize) -> Megram {
         entity,
         content: format!("shell with `wc -l /data/{number}` exited with 1 while: count all files of the project."),
         state,
-        f: Unit01::new(f).unwrap(),
+        f: Magnitude::new(f).unwrap(),
         sigma: Valence::new(sigma).unwrap(),
         k: DecayPerDay::new(k).unwrap(),
         sources: Vec::new(),

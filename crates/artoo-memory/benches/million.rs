@@ -19,7 +19,7 @@ use artoo_memory::kv::LevelSettings;
 use artoo_memory::{Edit, GroupKey, Memory, Records};
 use artoo_protocol::message::{Level, MacroState, Megram, MemoryQuery};
 use artoo_protocol::ports::{Clock, MemoryService};
-use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valence};
 use criterion::Criterion;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn megram(number: usize, total: usize, dice: &mut Dice) -> Megram {
             "Did not work for “{intent}”, because the round {number} timed out. Tried: shell:find, shell:wc. Failed: exit 124 after 30 s."
         ),
         state,
-        f: Unit01::new(f).unwrap(),
+        f: Magnitude::new(f).unwrap(),
         sigma: Valence::new(sigma).unwrap(),
         k: DecayPerDay::new(k).unwrap(),
         sources: Vec::new(),
@@ -120,7 +120,7 @@ fn rules() -> Vec<Megram> {
         space,
         entity: entity.to_owned(),
         k: DecayPerDay::ZERO,
-        f: Unit01::ONE,
+        f: Magnitude::ONE,
         ..megram(0, 1, &mut Dice(number as u64 + 1))
     };
     let mut rules: Vec<Megram> = (0..20)

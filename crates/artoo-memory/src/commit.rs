@@ -7,17 +7,17 @@
 
 use crate::entry::Entry;
 use crate::kv::{Batch, Kv, KvError, Pair};
-use crate::records::{Stored, bounded};
+use crate::records::Stored;
 use crate::sums::Sums;
 use crate::view::GroupKey;
 use crate::{codec, keys, near};
 use artoo_protocol::message::Megram;
 use artoo_protocol::{MegramId, Timestamp};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 /// How many keys are read at once.
-const PAGE: usize = 256;
+pub(crate) const PAGE: usize = 256;
 
 /// One change of an atomic commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +31,13 @@ pub enum Edit {
 
 /// A change in preparation.
 pub(crate) struct Txn<'a> {
-    kv: &'a dyn Kv,
+    pub(crate) kv: &'a dyn Kv,
     now: Timestamp,
     changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    read: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What the store holds under these keys.
+    pub(crate) read: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// All that the store holds under these prefixes.
+    pub(crate) scanned: HashMap<Vec<u8>, Vec<Pair>>,
     groups: BTreeMap<GroupKey, Group>,
     /// Whether some record refers to one that is not there.
     pub(crate) has_orphans: bool,
@@ -56,49 +59,16 @@ impl<'a> Txn<'a> {
             now,
             changes: BTreeMap::new(),
             read: HashMap::new(),
+            scanned: HashMap::new(),
             groups: BTreeMap::new(),
             has_orphans,
         }
     }
 
-    /// Reads in one go what the edits will ask for; `cached` knows the sums of groups.
-    pub(crate) fn prefetch(
-        &mut self,
-        edits: &[Edit],
-        mut cached: impl FnMut(&GroupKey) -> Option<Sums>,
-    ) -> Result<(), KvError> {
-        let mut wanted = BTreeSet::new();
-        for edit in edits {
-            let Edit::Store(megram) = edit else { continue };
-            wanted.insert(keys::record(&megram.id).into_bytes());
-            let megram = bounded(megram);
-            let group = GroupKey::of(&megram);
-            if self.groups.contains_key(&group) {
-                continue;
-            }
-            if near::is_intent(&group.space) {
-                wanted.insert(keys::intent(&group.space, &group.entity).into_bytes());
-            }
-            if let Some(sums) = cached(&group) {
-                self.groups.insert(
-                    group,
-                    Group {
-                        sums,
-                        is_changed: false,
-                    },
-                );
-            }
-        }
-        let wanted: Vec<Vec<u8>> = wanted.into_iter().collect();
-        let values = self.kv.get_many(&wanted)?;
-        self.read.extend(wanted.into_iter().zip(values));
-        Ok(())
-    }
-
     /// Carries out one edit.
     pub(crate) fn edit(&mut self, edit: &Edit) -> Result<Stored, KvError> {
         match edit {
-            Edit::Store(megram) => self.store(&bounded(megram)),
+            Edit::Store(megram) => self.store(megram),
             Edit::Remove(id) => self.remove(id),
         }
     }
@@ -123,9 +93,10 @@ impl<'a> Txn<'a> {
             self.put_until(&group, &mut sums);
             let key = keys::sums(&group.space, &group.entity);
             let is_empty = sums.is_empty();
-            match sums.encode().filter(|_| !is_empty) {
-                Some(value) => self.put(key, value),
-                None => self.delete(&key),
+            if is_empty {
+                self.delete(&key);
+            } else {
+                self.put(key, sums.encode());
             }
             if is_empty && near::is_intent(&group.space) {
                 self.delete(&keys::intent(&group.space, &group.entity));
@@ -297,7 +268,26 @@ impl<'a> Txn<'a> {
         self.kv.get(key)
     }
 
+    /// Whether the sums of a group are at hand.
+    pub(crate) fn has_sums(&self, group: &GroupKey) -> bool {
+        self.groups.contains_key(group)
+    }
+
+    /// The sums of a group as the store has them.
+    pub(crate) fn take_sums(&mut self, group: GroupKey, sums: Sums) {
+        let group_with = Group {
+            sums,
+            is_changed: false,
+        };
+        self.groups.insert(group, group_with);
+    }
+
     pub(crate) fn all(&self, prefix: &[u8]) -> Result<Vec<Pair>, KvError> {
+        if let Some(stored) = self.scanned.get(prefix) {
+            let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = stored.iter().cloned().collect();
+            self.merge(prefix, Bound::Included(prefix), None, &mut merged);
+            return Ok(merged.into_iter().collect());
+        }
         let mut pairs = Vec::new();
         self.each(prefix, &mut |key, value| pairs.push((key.to_vec(), value.to_vec())))?;
         Ok(pairs)
@@ -326,9 +316,21 @@ impl<'a> Txn<'a> {
             .map(|(key, _)| key.clone());
         let from = after.map_or(Bound::Included(prefix), Bound::Excluded);
         let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = stored.into_iter().collect();
+        self.merge(prefix, from, next.as_ref(), &mut merged);
+        Ok((merged.into_iter().collect(), next))
+    }
+
+    /// Makes what was stored what it will be, up to the key `last`.
+    fn merge(
+        &self,
+        prefix: &[u8],
+        from: Bound<&[u8]>,
+        last: Option<&Vec<u8>>,
+        merged: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+    ) {
         let changed = self.changes.range::<[u8], _>((from, Bound::Unbounded));
         for (key, value) in changed.take_while(|(key, _)| key.starts_with(prefix)) {
-            if next.as_ref().is_some_and(|next| key > next) {
+            if last.is_some_and(|last| key > last) {
                 break;
             }
             match value {
@@ -336,7 +338,6 @@ impl<'a> Txn<'a> {
                 None => merged.remove(key),
             };
         }
-        Ok((merged.into_iter().collect(), next))
     }
 }
 

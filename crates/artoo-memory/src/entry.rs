@@ -4,7 +4,7 @@
 
 use crate::keys;
 use artoo_protocol::message::{Level, MacroState, Megram};
-use artoo_protocol::{DecayPerDay, MegramId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Timestamp, Valence};
 
 /// A living record without its words.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Entry {
     /// What it comes from.
     pub state: MacroState,
     /// Its magnitude.
-    pub f: Unit01,
+    pub f: Magnitude,
     /// Its valence.
     pub sigma: Valence,
     /// Its decay.
@@ -88,7 +88,7 @@ impl Entry {
             level,
             created_at,
             state: *state,
-            f: Unit01::new(f).ok()?,
+            f: Magnitude::new(f).ok()?,
             sigma: Valence::new(sigma).ok()?,
             k: DecayPerDay::new(k).ok()?,
             words: u64::from_str_radix(parts.next()?, 16).ok()?,
@@ -151,7 +151,7 @@ mod tests {
             "",
             "1",
             "1,1,1,accept",
-            "2,1,1,accept,0",
+            "-2,1,1,accept,0",
             "1,1,1,other,0",
             "1,1,1,accept,zz",
         ] {

@@ -92,6 +92,9 @@ pub fn entry(space: &str, entity: &str, level: Level, created_at: Timestamp, id:
     )
 }
 
+/// What the numbers of all groups begin with.
+pub const ENTRIES: &str = "t|";
+
 /// What the numbers of a group begin with.
 pub fn entries(space: &str, entity: &str) -> String {
     format!("t|{}|{}|", escape(space), escape(entity))

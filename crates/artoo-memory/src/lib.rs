@@ -7,6 +7,7 @@
 //! Knows nothing of other roles' prompts: it answers with data, and the planner words it.
 
 pub mod actor;
+mod bounds;
 mod cache;
 pub mod codec;
 mod commit;
@@ -18,8 +19,10 @@ pub mod keys;
 pub mod kv;
 pub mod memory;
 pub mod near;
+mod newest;
 pub mod picture;
 pub mod potentials;
+mod prefetch;
 pub mod recall;
 pub mod records;
 pub mod repair;

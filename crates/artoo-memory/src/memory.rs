@@ -11,7 +11,7 @@ use crate::records::{Records, RecordsError};
 use crate::worker::{Group, Reply, Request, Worker, told};
 use artoo_protocol::message::{Lesson, Level, MacroState, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
 use artoo_protocol::ports::{Clock, MemoryError, MemoryService};
-use artoo_protocol::{DecayPerDay, MegramId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Timestamp, Valence};
 use async_trait::async_trait;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +39,8 @@ pub struct Memory {
     requests: Mutex<Option<Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     warn: Warn,
+    /// [`REPORT_AT`], but for a test.
+    report_at: usize,
 }
 
 impl Memory {
@@ -75,6 +77,7 @@ impl Memory {
             requests: Mutex::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
             warn,
+            report_at: REPORT_AT,
         })
     }
 
@@ -89,7 +92,7 @@ impl Memory {
             entity: recall::LOCAL_ENTITY.to_owned(),
             content: content.trim().to_owned(),
             state: MacroState::Remember,
-            f: Unit01::ONE,
+            f: Magnitude::ONE,
             sigma: Valence::new(1.0).unwrap_or_default(),
             k: DecayPerDay::ZERO,
             sources: Vec::new(),
@@ -115,7 +118,7 @@ impl Memory {
     /// Counts a write before it is queued; says so when very many wait.
     fn expect_one(&self) {
         let waiting = self.waiting.fetch_add(1, Ordering::AcqRel) + 1;
-        if waiting.is_multiple_of(REPORT_AT) {
+        if waiting.is_multiple_of(self.report_at) {
             (self.warn)(&format!("{waiting} memories wait to be written"));
         }
     }
@@ -254,4 +257,67 @@ fn closed() -> MemoryError {
 
 fn group(space: &str, entity: &str) -> Group {
     (space.to_owned(), entity.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::{Batch, InMemoryKv, Notice, Pair};
+    use crate::testing::{at, megram};
+
+    struct StoppedClock;
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Timestamp {
+            at()
+        }
+    }
+
+    /// A store that takes nothing while this is locked.
+    struct Slow(Arc<Mutex<()>>, InMemoryKv);
+
+    impl Kv for Slow {
+        fn get_many(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError> {
+            self.1.get_many(keys)
+        }
+        fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError> {
+            self.1.scan(prefix, after, limit)
+        }
+        fn apply(&self, batch: Batch) -> Result<(), KvError> {
+            drop(self.0.lock());
+            self.1.apply(batch)
+        }
+        fn flush(&self) -> Result<(), KvError> {
+            self.1.flush()
+        }
+        fn close(&self) -> Result<(), KvError> {
+            self.1.close()
+        }
+        fn take_notices(&self) -> Vec<Notice> {
+            Vec::new()
+        }
+    }
+
+    /// The policy for more writes than the store can take: nobody waits, nothing is dropped, the owner is told at every mark.
+    #[tokio::test]
+    async fn past_the_mark_writes_are_reported_and_kept_and_nobody_waits() {
+        let (gate, told) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
+        let sink = told.clone();
+        let warn: Warn = Arc::new(move |text: &str| sink.lock().unwrap().push(text.to_owned()));
+        let kv = Arc::new(Slow(gate.clone(), InMemoryKv::new()));
+        let mut memory = Memory::start(kv, Arc::new(StoppedClock), warn).unwrap();
+        memory.report_at = 500;
+        let shut = gate.lock().unwrap();
+        for number in 0..1_200 {
+            // Were this to wait for the store, it would wait for ever.
+            memory.write(megram(&format!("{number:04}"), "tool:shell", "path:/a", 0.5, 1.0));
+        }
+        let marks = ["500 memories wait to be written", "1000 memories wait to be written"];
+        assert_eq!(*told.lock().unwrap(), marks);
+        drop(shut);
+        memory.flush().await.unwrap();
+        assert_eq!(memory.records().all().unwrap().len(), 1_200);
+        assert_eq!(told.lock().unwrap().len(), 2);
+        memory.close().await.unwrap();
+    }
 }

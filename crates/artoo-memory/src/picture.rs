@@ -202,7 +202,7 @@ mod tests {
             match action {
                 Action::Demote { id, .. } => all.push(carry::demoted(&find(all, id), now)),
                 Action::Consolidate(consolidation) => all.push(carry::rule(consolidation, &[], "the rule", now)),
-                Action::Forget { .. } | Action::Promote { .. } => {}
+                Action::Forget { .. } | Action::Promote { .. } | Action::Fold { .. } => {}
             }
         }
         actions

@@ -3,7 +3,7 @@
 //! Owns: the two sums and their thresholds. Must not know: the store, the clock.
 
 use artoo_protocol::message::{Megram, MemoryAction, Potentials};
-use artoo_protocol::{DecayPerDay, Finite, MegramId, Timestamp, Unit01};
+use artoo_protocol::{DecayPerDay, Finite, Magnitude, MegramId, Timestamp};
 use std::collections::HashSet;
 
 /// Below this attention there is too little history to guide a plan.
@@ -48,7 +48,7 @@ pub fn contribution(megram: &Megram, now: Timestamp) -> f64 {
 }
 
 /// As [`contribution`], from the numbers alone.
-pub fn energy(f: Unit01, k: DecayPerDay, created_at: Timestamp, now: Timestamp) -> f64 {
+pub fn energy(f: Magnitude, k: DecayPerDay, created_at: Timestamp, now: Timestamp) -> f64 {
     let days = now.since(created_at).0 as f64 / MILLIS_PER_DAY;
     f.get() * (-k.get() * days).exp()
 }

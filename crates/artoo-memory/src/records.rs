@@ -14,18 +14,19 @@ use crate::view::GroupKey;
 use crate::{codec, keys};
 use artoo_protocol::message::{Level, Megram};
 use artoo_protocol::{MegramId, Timestamp, text};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use crate::bounds::CONTENT_MAX;
+pub(crate) use crate::bounds::{bounded, same_words, tag, too_long};
 pub use crate::commit::Edit;
 
-/// Longest content, in characters; longer ones keep head and tail.
-const CONTENT_MAX: usize = 4000;
-/// Longest space, entity and origin, in characters; longer ones are cut, here and in queries alike.
-const TAG_MAX: usize = 1000;
 /// How many keys are read at once.
 pub(crate) const PAGE: usize = 256;
+/// From so many edits in one commit on it pays to know which groups there are, and not to look for those that are not.
+const BURST: usize = 512;
 
 /// Why the records cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,9 +134,16 @@ impl Records {
                 Edit::Remove(_) => None,
             })
             .collect();
+        if edits.len() >= BURST {
+            self.learn_groups()?;
+        }
+        let new: BTreeSet<&GroupKey> = {
+            let cache = lock(&self.cache);
+            groups.iter().filter(|group| cache.is_absent(group)).collect()
+        };
         self.load_sums(groups.iter())?;
         let mut txn = Txn::new(&*self.kv, now, *has_orphans);
-        txn.prefetch(edits, |group| lock(&self.cache).get(group).cloned())?;
+        txn.prefetch(edits, &new, |group| lock(&self.cache).get(group).cloned())?;
         let mut stored = Vec::with_capacity(edits.len());
         for edit in edits {
             stored.push(txn.edit(edit)?);
@@ -150,12 +158,17 @@ impl Records {
             cache.change();
             for (group, _) in &groups {
                 cache.forget(group);
+                cache.add_group(group);
             }
         }
+        let removes = edits.iter().any(|edit| matches!(edit, Edit::Remove(_)));
         let words = self.changed_words(&batch);
         self.kv.apply(batch)?;
         let mut cache = lock(&self.cache);
         cache.change();
+        if removes {
+            cache.forget_records();
+        }
         for (group, sums) in groups {
             cache.put(group, sums.unwrap_or_default());
         }
@@ -209,17 +222,50 @@ impl Records {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: Vec<Vec<u8>> = ids.iter().map(|id| keys::record(id).into_bytes()).collect();
-        let mut megrams = Vec::with_capacity(ids.len());
-        for value in self.kv.get_many(&wanted)?.into_iter().flatten() {
-            match codec::decode(&value) {
-                Some(megram) => megrams.push(megram),
+        let (version, mut known): (u64, Vec<Option<Megram>>) = {
+            let mut cache = lock(&self.cache);
+            (
+                cache.version(),
+                ids.iter().map(|id| cache.record(id).cloned()).collect(),
+            )
+        };
+        let unknown = ids.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let wanted: Vec<Vec<u8>> = unknown.map(|(id, _)| keys::record(id).into_bytes()).collect();
+        if wanted.is_empty() {
+            return Ok(known.into_iter().flatten().collect());
+        }
+        let values = self.kv.get_many(&wanted)?;
+        let mut cache = lock(&self.cache);
+        // Who goes through everything asks for whole pages, and does not come back.
+        let is_kept = cache.version() == version && ids.len() < PAGE;
+        for (known, value) in known.iter_mut().filter(|known| known.is_none()).zip(values) {
+            let Some(value) = value else { continue };
+            *known = codec::decode(&value);
+            match known {
+                Some(megram) if is_kept => cache.put_record(megram.clone()),
+                Some(_) => {}
                 None => {
                     self.damaged.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
-        Ok(megrams)
+        Ok(known.into_iter().flatten().collect())
+    }
+
+    /// Finds out which groups there are, unless it is known. From their entries: a group whose sums were lost is one, too.
+    fn learn_groups(&self) -> Result<(), KvError> {
+        if !self.is_derived() || lock(&self.cache).knows_groups() {
+            return Ok(());
+        }
+        let hasher = lock(&self.cache).hasher();
+        let mut numbers = HashSet::new();
+        self.each_page(keys::ENTRIES, &mut |page| {
+            let groups = page.iter().filter_map(|(key, _)| GroupKey::of_entry(key));
+            numbers.extend(groups.map(|group| hasher.hash_one(&group)));
+            Ok(())
+        })?;
+        lock(&self.cache).set_groups(numbers);
+        Ok(())
     }
 
     /// All records of a group, by id, also those that no longer count.
@@ -283,6 +329,11 @@ impl Records {
         lock(&self.cache).get(group).cloned()
     }
 
+    /// Whether a group is certainly not there.
+    pub(crate) fn is_absent(&self, group: &GroupKey) -> bool {
+        lock(&self.cache).is_absent(group)
+    }
+
     pub(crate) fn version(&self) -> u64 {
         lock(&self.cache).version()
     }
@@ -328,27 +379,4 @@ impl Records {
 /// A panic elsewhere cannot leave what is behind these locks half changed in a way that matters.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The record as it is stored: its texts cut to their bounds.
-pub(crate) fn bounded(megram: &Megram) -> Megram {
-    Megram {
-        space: tag(&megram.space),
-        entity: tag(&megram.entity),
-        content: text::head_tail(&megram.content, CONTENT_MAX),
-        origin: megram.origin.as_deref().map(tag),
-        ..megram.clone()
-    }
-}
-
-pub(crate) fn tag(text: &str) -> String {
-    text::first_n(text, TAG_MAX)
-}
-
-/// Whether two contents differ in case and spacing at most.
-pub(crate) fn same_words(left: &str, right: &str) -> bool {
-    let left = left.split_whitespace().map(str::to_lowercase);
-    let right = right.split_whitespace().map(str::to_lowercase);
-    // The first word that differs settles it.
-    left.eq(right)
 }

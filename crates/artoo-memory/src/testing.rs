@@ -1,7 +1,7 @@
 //! Megrams for this crate's unit tests.
 
 use artoo_protocol::message::{Level, MacroState, Megram};
-use artoo_protocol::{DecayPerDay, MegramId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Timestamp, Valence};
 
 /// When all memories of the tests are made.
 pub(crate) fn at() -> Timestamp {
@@ -19,7 +19,7 @@ pub(crate) fn megram(id: &str, space: &str, entity: &str, f: f64, sigma: f64) ->
         entity: entity.to_owned(),
         content: format!("lesson {id}"),
         state: MacroState::ChangeApproach,
-        f: Unit01::new(f).unwrap(),
+        f: Magnitude::new(f).unwrap(),
         sigma: Valence::new(sigma).unwrap(),
         k: DecayPerDay::new(0.05).unwrap(),
         sources: Vec::new(),

@@ -8,7 +8,7 @@
 use crate::commit::Txn;
 use crate::entry::Entry;
 use crate::kv::KvError;
-use crate::records::{Stored, same_words};
+use crate::records::{Stored, same_words, too_long};
 use crate::view::GroupKey;
 use crate::{codec, keys};
 use artoo_protocol::MegramId;
@@ -26,6 +26,9 @@ impl Txn<'_> {
     pub(crate) fn store(&mut self, megram: &Megram) -> Result<Stored, KvError> {
         if megram.level == Level::T {
             return Ok(Stored::Refused("the laws live in the prompts, not in the store"));
+        }
+        if let Some(why) = too_long(megram) {
+            return Ok(Stored::Refused(why));
         }
         if megram.id.as_str().is_empty() || megram.id.as_str().len() > ID_MAX {
             return Ok(Stored::Refused("no usable id"));
@@ -211,6 +214,6 @@ impl Txn<'_> {
     }
 }
 
-fn targets(megram: &Megram) -> impl Iterator<Item = &MegramId> {
+pub(crate) fn targets(megram: &Megram) -> impl Iterator<Item = &MegramId> {
     megram.supersedes.iter().chain(&megram.sources)
 }

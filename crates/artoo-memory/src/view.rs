@@ -6,8 +6,9 @@ use crate::commit::read_aside;
 use crate::entry::Entry;
 use crate::keys;
 use crate::kv::{KvError, Pair, Range};
+use crate::newest::Newest;
 use crate::potentials::{Later, energy, living, potentials};
-use crate::records::{PAGE, Records, tag};
+use crate::records::{Records, tag};
 use crate::sums::{Counts, Sums, quantised};
 use artoo_protocol::message::{Level, Megram, Potentials};
 use artoo_protocol::{MegramId, Timestamp};
@@ -29,6 +30,18 @@ impl GroupKey {
             space: tag(space),
             entity: tag(entity),
         }
+    }
+
+    /// That of the key of its sums.
+    pub(crate) fn of_sums(key: &[u8]) -> Option<Self> {
+        let [space, entity] = keys::parts(key).and_then(|parts| <[String; 2]>::try_from(parts).ok())?;
+        Some(Self { space, entity })
+    }
+
+    /// That of the key of an entry.
+    pub(crate) fn of_entry(key: &[u8]) -> Option<Self> {
+        let [space, entity, ..] = keys::parts(key).and_then(|parts| <[String; 5]>::try_from(parts).ok())?;
+        Some(Self { space, entity })
     }
 
     /// The group that a stored record belongs to.
@@ -70,10 +83,7 @@ impl Records {
         let pairs = self.kv().scan(keys::SUMS.as_bytes(), after.as_deref(), limit)?;
         let mut groups = Vec::with_capacity(pairs.len());
         for (key, value) in pairs {
-            let Some([space, entity]) = keys::parts(&key).and_then(|parts| <[String; 2]>::try_from(parts).ok()) else {
-                continue;
-            };
-            let key = GroupKey { space, entity };
+            let Some(key) = GroupKey::of_sums(&key) else { continue };
             let (living, found) = if let Some(sums) = Sums::decode(&value) {
                 (sums.counts, Found::Sums(Box::new(sums)))
             } else {
@@ -99,6 +109,17 @@ impl Records {
             .iter()
             .filter_map(|(key, value)| Entry::read(key, value))
             .collect())
+    }
+
+    /// The first entries of several groups, at most `limit` of each, in one go.
+    pub(crate) fn first_entries(&self, groups: &[GroupSummary], limit: usize) -> Result<Vec<Vec<Entry>>, KvError> {
+        let range = |group: &GroupSummary| Range::new(keys::entries(&group.key.space, &group.key.entity), limit);
+        let ranges: Vec<Range> = groups.iter().map(range).collect();
+        let read = |pairs: Vec<Pair>| {
+            let entries = pairs.iter().filter_map(|(key, value)| Entry::read(key, value));
+            entries.collect()
+        };
+        Ok(self.kv().scan_many(&ranges)?.into_iter().map(read).collect())
     }
 
     /// The living entries of one level of a group, newest first, of the same moment by descending id; of those with the same words
@@ -309,6 +330,10 @@ impl Records {
             return Ok(Vec::new());
         }
         let version = self.version();
+        let (absent, missing): (Vec<_>, Vec<_>) = missing.into_iter().partition(|group| self.is_absent(group));
+        for group in absent {
+            self.keep(group, Sums::default(), version);
+        }
         let key = |group: &&GroupKey| keys::sums(&group.space, &group.entity).into_bytes();
         let wanted: Vec<Vec<u8>> = missing.iter().map(key).collect();
         let (mut read, mut unknown) = (Vec::new(), Vec::new());
@@ -341,54 +366,6 @@ impl Records {
             entries.for_each(|entry| see(&entry));
             Ok(())
         })
-    }
-}
-
-/// The search for the newest entries of one level of a group, page by page.
-struct Newest {
-    prefix: Vec<u8>,
-    limit: usize,
-    page: usize,
-    after: Option<Vec<u8>>,
-    kept: Vec<Entry>,
-    is_settled: bool,
-}
-
-impl Newest {
-    fn new(group: &GroupKey, level: Level, limit: usize) -> Self {
-        Self {
-            prefix: keys::entries_of(&group.space, &group.entity, level).into_bytes(),
-            limit,
-            page: limit.saturating_add(2).clamp(8, PAGE),
-            after: None,
-            kept: Vec::new(),
-            is_settled: false,
-        }
-    }
-
-    fn take(&mut self, page: Vec<Pair>) {
-        let is_last = page.len() < self.page;
-        let entries: Vec<Entry> = page.iter().filter_map(|(key, value)| Entry::read(key, value)).collect();
-        let oldest = entries.last().map(|entry| entry.created_at);
-        self.kept.extend(entries);
-        self.after = page.into_iter().next_back().map(|(key, _)| key);
-        self.kept
-            .sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-        let mut seen = HashSet::new();
-        self.kept.retain(|entry| seen.insert(entry.words));
-        // Entries of the very moment of the last one may still follow.
-        let settled = |beyond: &Entry| oldest.is_none_or(|oldest| beyond.created_at > oldest);
-        let is_full = self
-            .limit
-            .checked_sub(1)
-            .and_then(|last| self.kept.get(last))
-            .is_some_and(settled);
-        self.is_settled = is_last || is_full || self.kept.len() > self.limit.saturating_add(PAGE);
-    }
-
-    fn ids(mut self) -> Vec<MegramId> {
-        self.kept.truncate(self.limit);
-        self.kept.into_iter().map(|entry| entry.id).collect()
     }
 }
 

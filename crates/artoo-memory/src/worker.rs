@@ -6,11 +6,11 @@ use crate::junk;
 use crate::kv::{KvError, REPAIRED_KEY};
 use crate::memory::Warn;
 use crate::recall;
-use crate::records::{Edit, Records, Stored};
+use crate::records::{Edit, Records, Stored, bounded};
 use crate::view::GroupKey;
 use artoo_protocol::message::{Lesson, Level, MacroState, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
 use artoo_protocol::ports::{Clock, MemoryError};
-use artoo_protocol::{DecayPerDay, MegramId, TaskId, Timestamp, Unit01, Valence, text};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valence, text};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How many queued requests are taken at once, with one sync for all.
-const GROUP: usize = 256;
+/// How many queued requests are taken at once, with one sync for all: the more, the nearer to one another lies what is read for them.
+const GROUP: usize = 1024;
 /// Up to so many writes at once are held against what memory knows already; a burst is stored as it comes.
 const CLOSELY: usize = 32;
 /// How long to wait before a refused write is tried again when nothing else happens.
@@ -136,7 +136,7 @@ impl Worker {
 
     fn carry_out(&mut self, request: Request) {
         if let Request::Write(megram) = request {
-            self.backlog.push_back(Edit::Store(*megram));
+            self.backlog.push_back(Edit::Store(bounded(*megram)));
             return;
         }
         // A reader sees every write before it. Where the store refuses writes, reading may still work.
@@ -209,14 +209,14 @@ impl Worker {
         };
         self.feedbacks += 1;
         let sign = if rule.sigma.get() < 0.0 { 1.0 } else { -1.0 };
-        self.backlog.push_back(Edit::Store(Megram {
+        self.backlog.push_back(Edit::Store(bounded(Megram {
             id: MegramId::derive(now, &TaskId::new(rule.id.as_str()), self.feedbacks),
             level: Level::M,
             created_at: now,
             last_recalled_at: None,
             content: content.to_owned(),
             state: MacroState::ChangeApproach,
-            f: Unit01::clamped(0.85),
+            f: Magnitude::clamped(0.85),
             sigma: Valence::new(sign).unwrap_or_default(),
             k: DecayPerDay::new(0.05).unwrap_or_default(),
             sources: Vec::new(),
@@ -224,7 +224,7 @@ impl Worker {
             origin: Some(format!("feedback on {}", rule.id)),
             space: rule.space,
             entity: rule.entity,
-        }));
+        })));
     }
 
     /// Stores what is queued, in order; at the first failure the rest stays queued.

@@ -31,7 +31,7 @@ pub use message::{Message, MessageKind};
 pub use role::Role;
 pub use routes::{ROUTES, Route, route};
 pub use tasks::Tasks;
-pub use units::{DecayPerDay, Finite, LocalZone, Millis, Timestamp, Unit01, Valence};
+pub use units::{DecayPerDay, Finite, LocalZone, Magnitude, Millis, Timestamp, Unit01, Valence};
 
 /// Version of everything this crate writes to disk or to the wire: envelopes and journal records.
 ///

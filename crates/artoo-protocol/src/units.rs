@@ -71,12 +71,16 @@ macro_rules! checked_float {
 }
 
 checked_float! {
-    /// A finite number in [0, 1]: distances, shares, probabilities, magnitudes.
+    /// A finite number in [0, 1]: distances, shares, probabilities.
     Unit01, "a number from 0 to 1", |v| (0.0..=1.0).contains(&v)
 }
 checked_float! {
     /// A finite number in [−1, 1]: the sign and strength of a preference (σ).
     Valence, "a number from -1 to 1", |v| (-1.0..=1.0).contains(&v)
+}
+checked_float! {
+    /// The strength of a memory (f): up to 1 for one event, more for events that were folded into one.
+    Magnitude, "a number from 0 to 1000000", |v| (0.0..=1e6).contains(&v)
 }
 checked_float! {
     /// A decay rate k ≥ 0 per day; 0 never fades.
@@ -97,6 +101,20 @@ impl Unit01 {
             Self::ONE
         } else {
             Self(value.clamp(0.0, 1.0) + 0.0)
+        }
+    }
+}
+
+impl Magnitude {
+    /// One.
+    pub const ONE: Self = Self(1.0);
+
+    /// The nearest value in range; NaN becomes 0: what is no number adds nothing.
+    pub fn clamped(value: f64) -> Self {
+        if value.is_nan() {
+            Self::ZERO
+        } else {
+            Self(value.clamp(0.0, 1e6) + 0.0)
         }
     }
 }
@@ -236,6 +254,7 @@ mod tests {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(Unit01::new(bad).is_err());
             assert!(Valence::new(bad).is_err());
+            assert!(Magnitude::new(bad).is_err());
             assert!(DecayPerDay::new(bad).is_err());
             assert!(Finite::new(bad).is_err());
         }
@@ -268,6 +287,7 @@ mod tests {
         #[test]
         fn clamping_always_gives_a_valid_share(v in any::<f64>()) {
             prop_assert!(Unit01::new(Unit01::clamped(v).get()).is_ok());
+            prop_assert!(Magnitude::new(Magnitude::clamped(v).get()).is_ok());
         }
     }
 }

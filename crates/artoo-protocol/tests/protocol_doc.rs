@@ -379,7 +379,7 @@ fn example(kind: MessageKind) -> Message {
             entity: "env:local".into(),
             content: "worked: shell `find crates -type f -name '*.rs' | wc -l`".into(),
             state: MacroState::Accept,
-            f: Unit01::new(0.9).unwrap(),
+            f: Magnitude::new(0.9).unwrap(),
             sigma: Valence::new(1.0).unwrap(),
             k: DecayPerDay::new(0.05).unwrap(),
             sources: vec![],

@@ -153,6 +153,106 @@ fn a_wish_is_kept_once_and_forgotten_for_good() {
         .refused(2, &["nothing to remember"]);
 }
 
+/// Nothing that a person says is cut.
+#[test]
+fn a_long_wish_is_kept_whole_or_refused() {
+    let sandbox = Sandbox::new();
+    let long = "ä wish ".repeat(1_100);
+    sandbox.run(&["memory", "remember", &long]).ended(0);
+    let export = sandbox.run(&["memory", "export"]);
+    assert_eq!(lines(&export)[0]["content"], long.trim());
+    let too_long = "x".repeat(8_001);
+    sandbox
+        .run(&["memory", "remember", &too_long])
+        .refused(2, &["8000 characters", "nothing was remembered"]);
+
+    let mut other: Value = serde_json::from_str(export.out.trim()).unwrap();
+    (other["id"], other["content"]) = (json!("1"), json!(too_long));
+    let there = Sandbox::new();
+    let file = there.file("export.jsonl", &format!("{}{other}\n", export.out));
+    let imported = there.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
+    let said = imported.ended(1).json();
+    assert_eq!(
+        (&said["new"], &said["refused"][0]),
+        (&json!(1), &json!("1: it is longer than 8000 characters"))
+    );
+    assert_eq!(there.run(&["memory", "export"]).ended(0).out, export.out);
+    assert_eq!(
+        there.run(&["memory", "list", "--limit", "0", "--json"]).ended(0).json(),
+        json!([])
+    );
+}
+
+/// What a person asks to be dreamt costs no more than was allowed.
+#[test]
+fn dreaming_keeps_to_the_limit_of_tokens() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, &just_now());
+    let (server, asked) = told(|_| Response::Content(json!({"rule": "Take it."}).to_string()));
+    let mut dream = sandbox.with_model(&server, &["memory", "dream", "--json", "--max-tokens", "0"]);
+    let dreamt = Running::start(&mut dream).wait();
+    assert_eq!(dreamt.ended(0).json()["rules"], json!([]));
+    assert!(dreamt.err.contains("limit of tokens or money"), "{dreamt:#?}");
+    assert!(asked.try_recv().is_err(), "no model was asked");
+    let mut dream = sandbox.with_model(&server, &["memory", "dream", "--json", "--max-tokens", "100000"]);
+    assert_eq!(
+        Running::start(&mut dream).wait().ended(0).json()["rules"][0]["rule"],
+        "Take it."
+    );
+}
+
+/// The same words day after day are one memory that weighs as much.
+#[test]
+fn repetitions_are_folded_and_weigh_the_same() {
+    use artoo_protocol::ports::Clock as _;
+    let sandbox = Sandbox::new();
+    let now = artoo_bus::SystemClock.now();
+    let said: Vec<String> = (0..4_u32)
+        .map(|number| {
+            let made = now.as_millis() - i64::from(number + 2) * 2 * 86_400_000;
+            let made = artoo_protocol::Timestamp::from_millis(made).to_string();
+            megram(number, &made, "accept", 0.9, 1.0).replace(&format!("Way {number} was"), "The way was")
+        })
+        .collect();
+    let file = sandbox.file("memories.jsonl", &(said.join("\n") + "\n"));
+    sandbox.run(&["memory", "import", file.to_str().unwrap()]).ended(0);
+    let attention = || {
+        let query = sandbox.run(&[
+            "memory",
+            "query",
+            GROUP[0],
+            GROUP[1],
+            "--json",
+            "--at",
+            "2126-03-01T00:00:00Z",
+        ]);
+        let later = query.ended(0).json()["attention"].as_f64().unwrap();
+        let now = sandbox.run(&["memory", "query", GROUP[0], GROUP[1], "--json"]);
+        (now.ended(0).json()["attention"].as_f64().unwrap(), later)
+    };
+    let before = attention();
+    let dry = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
+    assert_eq!(
+        (&dry["actions"][0]["action"], &dry["actions"][0]["level"]),
+        (&json!("fold"), &json!("K"))
+    );
+    let dreamt = sandbox.run(&["memory", "dream", "--json"]).ended(0).json();
+    assert_eq!((&dreamt["folded"], &dreamt["promoted"]), (&json!(3), &json!(0)));
+    let stats = sandbox.run(&["memory", "stats", "--json"]).ended(0).json();
+    assert_eq!((&stats["counting"], &stats["restated"]), (&json!(1), &json!(0)));
+    let after = attention();
+    // The clock went on by some seconds.
+    assert!(
+        (before.0 - after.0).abs() < 1e-4 && before.0 > 2.0,
+        "{before:?} {after:?}"
+    );
+    assert!((before.1 - after.1).abs() < 1e-12, "{before:?} {after:?}");
+    assert_eq!(
+        sandbox.run(&["memory", "verify", "--json"]).ended(0).json()["sound"],
+        true
+    );
+}
+
 #[test]
 fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
     let sandbox = Sandbox::new();
@@ -223,6 +323,19 @@ fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
         .ended(0);
     let again = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
     assert_eq!(again["actions"], json!([]));
+}
+
+/// A memory that cannot be opened costs the task nothing but its memory, and that is said.
+#[test]
+fn a_task_goes_on_without_a_memory_that_cannot_be_opened() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.data()).unwrap();
+    std::fs::write(sandbox.data().join("memory.leveldb"), "no folder").unwrap();
+    let done = sandbox.run(&["count the files in src"]);
+    assert_eq!(done.ended(0).out.trim(), "3");
+    assert!(done.err.contains("this task goes on without memory"), "{done:#?}");
+    let kept = std::fs::read_to_string(sandbox.data().join("memory.leveldb")).unwrap();
+    assert_eq!(kept, "no folder", "what is not artoo's is left alone");
 }
 
 /// A task of the binary itself puts its memory in order before the process ends.

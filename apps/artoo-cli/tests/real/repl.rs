@@ -202,6 +202,42 @@ fn two_tasks_and_commands_in_one_conversation() {
 }
 
 #[test]
+fn wishes_are_remembered_and_forgotten_in_the_conversation() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = Pty::start(&sandbox.artoo(&[])) else {
+        return;
+    };
+    let mut say = |line: &str, answer: &str| {
+        pty.expect("artoo> ");
+        pty.send(&format!("{line}\r"));
+        pty.expect(answer);
+    };
+    say("/remember always use yarn", "remembered as ");
+    say("/remember Always  use yarn", "it was known already");
+    say("/remember", "there is nothing to remember");
+    say("/memory build the project", "always use yarn");
+    say("/forget nothing-like-it", "there is no memory `nothing-like-it`");
+    say("/memory", "1 memories in");
+    pty.expect("artoo> ");
+    pty.send("\u{4}");
+    assert_eq!(pty.wait(), Some(0));
+    let kept = sandbox.run(&["memory", "list", "--json"]).ended(0).json();
+    let id = kept[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(kept[0]["content"], "always use yarn");
+
+    let Some(mut pty) = Pty::start(&sandbox.artoo(&[])) else {
+        return;
+    };
+    pty.expect("artoo> ");
+    pty.send(&format!("/forget {id}\r"));
+    pty.expect("is forgotten");
+    pty.expect("artoo> ");
+    pty.send("\u{4}");
+    assert_eq!(pty.wait(), Some(0));
+    assert_eq!(sandbox.run(&["memory", "export"]).ended(0).out, "");
+}
+
+#[test]
 fn ctrl_c_stops_the_task_and_never_the_program() {
     let sandbox = Sandbox::new();
     let first = AtomicBool::new(true);

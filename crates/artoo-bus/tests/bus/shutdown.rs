@@ -6,7 +6,7 @@ use artoo_bus::{OpenCall, Ports};
 use artoo_protocol::message::{Lesson, Level, MacroState, Megram, MemoryQuery, MemoryReply, Potentials, SopRecord};
 use artoo_protocol::ports::{Bus, MemoryError, MemoryService};
 use artoo_protocol::{
-    CallId, Command, DecayPerDay, Event, MegramId, Message, Millis, Role, Timestamp, Unit01, Valence,
+    CallId, Command, DecayPerDay, Event, Magnitude, MegramId, Message, Millis, Role, Timestamp, Valence,
 };
 use async_trait::async_trait;
 
@@ -60,7 +60,7 @@ fn megram(n: u64) -> Megram {
         entity: "env:local".into(),
         content: "it worked".into(),
         state: MacroState::Accept,
-        f: Unit01::ONE,
+        f: Magnitude::ONE,
         sigma: Valence::ZERO,
         k: DecayPerDay::ZERO,
         sources: Vec::new(),

@@ -7,7 +7,7 @@ use artoo_protocol::message::{
     Urgency,
 };
 use artoo_protocol::tool::EffectClass;
-use artoo_protocol::{Actor as _, Event, Unit01};
+use artoo_protocol::{Actor as _, Event, Magnitude};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -411,7 +411,7 @@ fn obstacles_are_remembered_lightly() {
         }
         let written = megrams(&effects);
         assert_eq!(written.len(), 1, "one per (tool, target)");
-        assert_eq!((written[0].state, written[0].f), (state, Unit01::new(f).unwrap()));
+        assert_eq!((written[0].state, written[0].f), (state, Magnitude::new(f).unwrap()));
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Params {
     pub grace: Millis,
     /// Most entries that one rule names as its evidence: the newest.
     pub evidence_max: usize,
+    /// Whether a model can word rules. Then the evidence of a rule that was earned stays as it is until the rule is worded.
+    pub words_rules: bool,
 }
 
 impl Default for Params {
@@ -40,6 +42,7 @@ impl Default for Params {
             forget_contribution: 0.001,
             grace: Millis::from_seconds(24 * 3600),
             evidence_max: 256,
+            words_rules: true,
         }
     }
 }
@@ -123,6 +126,13 @@ pub enum Action {
         /// The event.
         id: MegramId,
     },
+    /// Make one entry of several that say the same: it weighs at every later moment what they weighed together.
+    Fold {
+        /// Which, oldest first; two at least.
+        ids: Vec<MegramId>,
+        /// The level of the one that they become.
+        level: Level,
+    },
     /// Distil a rule from a group.
     Consolidate(Consolidation),
 }
@@ -146,7 +156,7 @@ pub struct Consolidation {
 
 /// What is to be done about these groups at `now`.
 ///
-/// For each group, in this order: forgetting, trust bankruptcy, promotion, consolidation. What the person asked to be
+/// For each group, in this order: forgetting, trust bankruptcy, promotion, folding, consolidation. What the person asked to be
 /// remembered is never touched. Done once, the same choice at the same moment finds nothing but consolidations left.
 pub fn choose(view: &View, now: Timestamp, params: &Params) -> Vec<Action> {
     view.groups
@@ -178,9 +188,42 @@ fn choose_group(group: &Group, now: Timestamp, params: &Params) -> Vec<Action> {
         id: rule.id.clone(),
         decision: sums.1,
     }));
-    actions.extend(promotions(&rest, &bankrupt));
-    actions.extend(consolidation(group, &rest, sums, now, params).map(Action::Consolidate));
+    let mut promoted = promotions(&rest, &bankrupt);
+    let earned = consolidation(group, &rest, sums, now, params);
+    if earned.is_none() || !params.words_rules {
+        for repeated in repetitions(&rest, now, params) {
+            // Who is among them rises with them.
+            let before = promoted.len();
+            promoted.retain(|id| repeated.iter().all(|entry| entry.id != **id));
+            let rises = promoted.len() < before || repeated.iter().any(|entry| entry.level == Level::K);
+            actions.push(Action::Fold {
+                ids: repeated.iter().map(|entry| entry.id.clone()).collect(),
+                level: if rises { Level::K } else { Level::M },
+            });
+        }
+    }
+    actions.extend(promoted.into_iter().map(|id| Action::Promote { id: id.clone() }));
+    actions.extend(earned.map(Action::Consolidate));
     actions
+}
+
+/// Entries past their grace that say the same with the same sign and fade alike, two or more together, each lot oldest first.
+fn repetitions<'a>(left: &[&'a Entry], now: Timestamp, params: &Params) -> Vec<Vec<&'a Entry>> {
+    let mut alike: BTreeMap<(u64, u64, u64, MacroState), Vec<&Entry>> = BTreeMap::new();
+    for entry in left {
+        if may_fade(entry) && now.since(entry.created_at) >= params.grace {
+            let (sigma, k) = (entry.sigma.get().to_bits(), entry.k.get().to_bits());
+            alike
+                .entry((entry.words, sigma, k, entry.state))
+                .or_default()
+                .push(entry);
+        }
+    }
+    let mut lots: Vec<Vec<&Entry>> = alike.into_values().filter(|lot| lot.len() > 1).collect();
+    for lot in &mut lots {
+        lot.sort_by_key(|entry| (entry.created_at, &entry.id));
+    }
+    lots
 }
 
 /// What goes: first the entries that add nothing, then all the rest of a group that is left with too little attention.
@@ -231,7 +274,7 @@ fn may_fade(entry: &Entry) -> bool {
 
 /// The first step up: one good ending makes knowledge, a failure needs a second one beside it. Of events with the same words
 /// the newest rises, and none does where knowledge says the same already. A rule that goes bankrupt is knowledge already.
-fn promotions(left: &[&Entry], bankrupt: &[&Entry]) -> Vec<Action> {
+fn promotions<'a>(left: &[&'a Entry], bankrupt: &[&Entry]) -> Vec<&'a MegramId> {
     let failures = left.iter().filter(|entry| is_failure(entry)).count()
         + bankrupt.iter().filter(|rule| rule.sigma.get() < 0.0).count();
     let mut known: HashSet<(u64, bool)> = left
@@ -240,15 +283,16 @@ fn promotions(left: &[&Entry], bankrupt: &[&Entry]) -> Vec<Action> {
         .chain(bankrupt)
         .map(|entry| (entry.words, entry.sigma.get() < 0.0))
         .collect();
-    let mut events: Vec<&&Entry> = left
+    let mut events: Vec<&'a Entry> = left
         .iter()
+        .copied()
         .filter(|entry| entry.level == Level::M && (is_good_ending(entry) || (is_failure(entry) && failures >= 2)))
         .collect();
     events.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, &entry.id)));
     events
         .into_iter()
         .filter(|entry| known.insert((entry.words, entry.sigma.get() < 0.0)))
-        .map(|entry| Action::Promote { id: entry.id.clone() })
+        .map(|entry| &entry.id)
         .collect()
 }
 

@@ -7,6 +7,7 @@
 
 use super::carry;
 use super::choose::{Action, Consolidation, Group, Params, View, choose};
+use super::fold::fold;
 use super::rhythm::Scope;
 use super::spent::spent_on;
 use crate::entry::Entry;
@@ -22,7 +23,9 @@ use std::collections::BTreeSet;
 /// Most entries in one call of the store, and most edits of an operator's command.
 pub const SLICE: usize = 64;
 /// Most edits of a pass in one call of the store: an edit costs some hundred times as much as reading an entry.
-const EDITS: usize = 8;
+pub(super) const EDITS: usize = 8;
+/// The first entries of so many groups are read in one call: most groups have few.
+const GROUPS: usize = 16;
 /// Most changes of one pass: a store that was never dreamt of is put in order over several passes.
 pub const CHANGES_MAX: usize = 10_000;
 /// Most groups that one pass proposes for a rule: those with the most attention.
@@ -52,6 +55,8 @@ pub struct Tidied {
     pub demoted: usize,
     /// Events that became knowledge.
     pub promoted: usize,
+    /// Entries that became part of another one that says the same.
+    pub folded: usize,
     /// Groups that have earned a rule, most attention first.
     pub proposals: Vec<Consolidation>,
     /// Whether the pass ended before it had seen everything: it was stopped, or had changed enough.
@@ -63,7 +68,7 @@ pub struct Tidied {
 impl Tidied {
     /// How much was changed.
     pub const fn changes(&self) -> usize {
-        self.forgotten + self.demoted + self.promoted
+        self.forgotten + self.demoted + self.promoted + self.folded
     }
 }
 
@@ -96,7 +101,7 @@ impl Pass<'_> {
                     if self.is_over(&mut tidied) {
                         break;
                     }
-                    self.tidy(group, &mut tidied)?;
+                    self.tidy(group, self.records.entries(group, None, SLICE)?, &mut tidied)?;
                 }
             }
             Scope::Everything => self.everything(None, &mut tidied)?,
@@ -117,12 +122,15 @@ impl Pass<'_> {
             let page = self.records.groups(after.as_ref(), SLICE, self.now)?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.key.clone());
-            for summary in page {
-                if self.is_over(tidied) {
-                    return Ok(());
+            for some in page.chunks(GROUPS) {
+                let first = self.records.first_entries(some, SLICE)?;
+                for (summary, first) in some.iter().zip(first) {
+                    if self.is_over(tidied) {
+                        return Ok(());
+                    }
+                    self.tidy(&summary.key, first, tidied)?;
+                    tidied.reached = Some(summary.key.clone());
                 }
-                self.tidy(&summary.key, tidied)?;
-                tidied.reached = Some(summary.key);
             }
         }
     }
@@ -140,11 +148,12 @@ impl Pass<'_> {
         }
     }
 
-    fn tidy(&mut self, key: &GroupKey, tidied: &mut Tidied) -> Result<(), KvError> {
+    /// Looks after a group, whose first entries are these.
+    fn tidy(&mut self, key: &GroupKey, first: Vec<Entry>, tidied: &mut Tidied) -> Result<(), KvError> {
         if key.space == recall::PREFERENCE_SPACE {
             return Ok(());
         }
-        let Some(group) = self.look(key, tidied)? else {
+        let Some(group) = self.look(key, first, tidied)? else {
             return Ok(());
         };
         let entries = group.entries.len();
@@ -165,7 +174,8 @@ impl Pass<'_> {
         };
         if proposal.is_some() && done > 0 {
             // Events that became knowledge are found under a new id.
-            proposal = match self.look(key, &mut Tidied::default())? {
+            let first = self.records.entries(key, None, SLICE)?;
+            proposal = match self.look(key, first, &mut Tidied::default())? {
                 Some(group) => self.choose(group).1,
                 None => None,
             };
@@ -180,19 +190,17 @@ impl Pass<'_> {
     }
 
     /// The whole group as the policy sees it; `None` when the pass was stopped over it.
-    fn look(&self, key: &GroupKey, tidied: &mut Tidied) -> Result<Option<Group>, KvError> {
-        let mut entries: Vec<Entry> = Vec::new();
-        loop {
-            let page = self.records.entries(key, entries.last(), SLICE)?;
-            let is_last = page.len() < SLICE;
-            entries.extend(page);
-            if is_last {
-                break;
-            }
+    fn look(&self, key: &GroupKey, first: Vec<Entry>, tidied: &mut Tidied) -> Result<Option<Group>, KvError> {
+        let mut entries = first;
+        let mut is_whole = entries.len() < SLICE;
+        while !is_whole {
             if (self.stop)() {
                 tidied.unfinished = true;
                 return Ok(None);
             }
+            let page = self.records.entries(key, entries.last(), SLICE)?;
+            is_whole = page.len() < SLICE;
+            entries.extend(page);
         }
         let rules: Vec<MegramId> = entries
             .iter()
@@ -230,7 +238,7 @@ impl Pass<'_> {
                 proposal = Some(consolidation.clone());
                 false
             }
-            Action::Forget { .. } | Action::Demote { .. } | Action::Promote { .. } => true,
+            Action::Forget { .. } | Action::Demote { .. } | Action::Promote { .. } | Action::Fold { .. } => true,
         });
         (steps, proposal)
     }
@@ -238,6 +246,20 @@ impl Pass<'_> {
     /// How many steps were carried out: all of them, unless the pass was stopped.
     fn carry_out(&self, steps: &[Action], tidied: &mut Tidied) -> Result<usize, KvError> {
         let mut done = 0;
+        let (folds, steps): (Vec<Action>, Vec<Action>) = steps
+            .iter()
+            .cloned()
+            .partition(|step| matches!(step, Action::Fold { .. }));
+        for step in folds {
+            if let Action::Fold { ids, level } = &step
+                && !fold(self.records, ids, *level, self.now, self.stop)?
+            {
+                tidied.unfinished = true;
+                return Ok(done);
+            }
+            count(&step, tidied);
+            done += 1;
+        }
         for slice in steps.chunks(EDITS) {
             if (self.stop)() {
                 tidied.unfinished = true;
@@ -247,7 +269,7 @@ impl Pass<'_> {
                 .iter()
                 .filter_map(|action| match action {
                     Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => Some(id.clone()),
-                    Action::Consolidate(_) => None,
+                    Action::Fold { .. } | Action::Consolidate(_) => None,
                 })
                 .collect();
             let moved = self.records.get_many(&moved)?;
@@ -262,7 +284,7 @@ impl Pass<'_> {
                     Action::Forget { id, .. } => Some(Edit::Remove(id.clone())),
                     Action::Demote { id, .. } => Some(Edit::Store(carry::demoted(find(id)?, self.now))),
                     Action::Promote { id } => Some(Edit::Store(carry::promoted(find(id)?, self.now))),
-                    Action::Consolidate(_) => None,
+                    Action::Fold { .. } | Action::Consolidate(_) => None,
                 })
                 .collect();
             self.records.commit(&edits, self.now)?;
@@ -358,6 +380,7 @@ fn count(step: &Action, tidied: &mut Tidied) {
         Action::Forget { .. } => tidied.forgotten += 1,
         Action::Demote { .. } => tidied.demoted += 1,
         Action::Promote { .. } => tidied.promoted += 1,
+        Action::Fold { ids, .. } => tidied.folded += ids.len().saturating_sub(1),
         Action::Consolidate(_) => {}
     }
 }

@@ -82,6 +82,7 @@ impl Dreamer {
         let (heard, inbox) = unbounded_channel();
         let (end, told_to_end) = watch::channel(None);
         let stop = Arc::new(AtomicBool::new(false));
+        let may_ask = (around.may_spend)("", &Usage::default());
         let night = Night {
             rhythm: Rhythm::new(around.clock.now()),
             records,
@@ -89,7 +90,7 @@ impl Dreamer {
             around,
             stop: Arc::clone(&stop),
             spent: Usage::default(),
-            exhausted: false,
+            exhausted: !may_ask,
             proposals: Vec::new(),
         };
         Self {
@@ -200,7 +201,11 @@ impl Night {
 
     /// One pass, stopped at `until`.
     async fn tidy(&mut self, scope: Scope, until: Option<Timestamp>) {
-        let (records, params, stop) = (Arc::clone(&self.records), self.params, Arc::clone(&self.stop));
+        let (records, stop) = (Arc::clone(&self.records), Arc::clone(&self.stop));
+        let params = Params {
+            words_rules: self.around.model.is_some() && !self.exhausted,
+            ..self.params
+        };
         let (clock, now) = (Arc::clone(&self.around.clock), self.around.clock.now());
         let pass = move || {
             let mut pass = Pass {
@@ -300,7 +305,9 @@ fn note_progress(records: &Records, scope: &Scope, tidied: &Tidied, now: Timesta
     records.kv().apply(batch)
 }
 
-const fn sum(left: Usage, right: Usage) -> Usage {
+/// What two rounds of calls used together.
+#[must_use]
+pub const fn sum(left: Usage, right: Usage) -> Usage {
     Usage {
         input_tokens: left.input_tokens.saturating_add(right.input_tokens),
         output_tokens: left.output_tokens.saturating_add(right.output_tokens),

@@ -2,7 +2,8 @@
 //!
 //! A test that fails here is good news: upstream has mended that fault. Then see whether the way round can go.
 
-use super::{copy_folder, files_ending};
+use super::crash::can_lock_records;
+use super::{copy_folder, files_ending, flip};
 use rusty_leveldb::env::{Env, FileLock, Logger, RandomAccess};
 use rusty_leveldb::{DB, LdbIterator, Options, PosixDiskEnv, Status, in_memory};
 use std::cell::Cell;
@@ -106,6 +107,40 @@ fn canary_a_lost_current_file_means_a_new_store() {
         opened.is_ok_and(|mut db| db.get(b"a").is_none()),
         "a lost CURRENT is noticed now"
     );
+}
+
+#[test]
+fn canary_a_flipped_byte_in_a_table_hides_keys_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || Options {
+        write_buffer_size: 16 << 10,
+        reuse_logs: false,
+        ..Options::default()
+    };
+    let mut db = DB::open(folder.path(), options()).unwrap();
+    for number in 0..2_000 {
+        db.put(&key(number), &[b'v'; 100]).unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let table = &files_ending(folder.path(), ".ldb")[0];
+    flip(table, |length| length / 3);
+    let mut db = DB::open(folder.path(), options()).unwrap();
+    let mut iterator = db.new_iter().unwrap();
+    let mut left = 0;
+    iterator.seek_to_first();
+    while iterator.valid() {
+        left += 1;
+        iterator.advance();
+    }
+    assert!((1..2_000).contains(&left), "damage in a table is told now: {left} left");
+}
+
+#[test]
+fn canary_the_lock_does_not_keep_out_who_locks_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let _open = library_default(folder.path());
+    assert!(can_lock_records(folder.path()), "the library takes a record lock now");
 }
 
 #[test]

@@ -15,10 +15,13 @@ mod crash;
 mod faults;
 mod kv;
 mod memory;
+mod others;
 mod records;
 
 use artoo_memory::kv::{Batch, LevelKv, LevelSettings};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 const NOW: &str = "2026-02-27T09:30:00.000Z";
 
@@ -43,6 +46,27 @@ fn delete(key: &str) -> Batch {
     let mut batch = Batch::new();
     batch.delete(key);
     batch
+}
+
+/// Starts a test of this binary in a process of its own; the numbers of which it says that they are synced.
+fn start_child(test: &str, variable: &str, folder: &Path) -> (Child, impl Iterator<Item = u64> + use<>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(variable, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let synced = lines.filter_map(|line| line.ok()?.strip_prefix("synced ")?.parse().ok());
+    (child, synced)
+}
+
+/// Damages the byte at this place of a file.
+fn flip(path: &Path, at: impl Fn(usize) -> usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let at = at(bytes.len());
+    bytes[at] ^= 0x55;
+    std::fs::write(path, bytes).unwrap();
 }
 
 fn copy_folder(from: &Path, to: &Path) {

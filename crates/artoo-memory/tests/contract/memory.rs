@@ -6,7 +6,7 @@ use artoo_memory::records::{RecordsError, Stored};
 use artoo_memory::{Memory, Records, keys};
 use artoo_protocol::message::{Level, MacroState, Megram, MemoryAction, MemoryQuery};
 use artoo_protocol::ports::{Clock, MemoryService};
-use artoo_protocol::{DecayPerDay, MegramId, Millis, TaskId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Millis, TaskId, Timestamp, Valence};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ fn megram(id: &str, space: &str, entity: &str, f: f64, sigma: f64) -> Megram {
         entity: entity.to_owned(),
         content: format!("lesson {id}"),
         state: MacroState::Abandon,
-        f: Unit01::new(f).unwrap(),
+        f: Magnitude::new(f).unwrap(),
         sigma: Valence::new(sigma).unwrap(),
         k: DecayPerDay::new(0.05).unwrap(),
         sources: Vec::new(),

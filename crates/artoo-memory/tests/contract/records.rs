@@ -7,7 +7,7 @@ use artoo_memory::potentials::{Later, living, potentials};
 use artoo_memory::records::Stored;
 use artoo_memory::{Edit, GroupKey, Records, codec, keys};
 use artoo_protocol::message::{Level, MacroState, Megram};
-use artoo_protocol::{DecayPerDay, MegramId, Timestamp, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Timestamp, Valence};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn megram(id: usize, entity: &str) -> Megram {
         entity: entity.to_owned(),
         content: format!("lesson {id}"),
         state: MacroState::Abandon,
-        f: Unit01::ONE,
+        f: Magnitude::ONE,
         sigma: Valence::new(-1.0).unwrap(),
         k: DecayPerDay::new(0.05).unwrap(),
         sources: Vec::new(),
@@ -129,7 +129,7 @@ fn run(steps: Vec<Step>, open: impl Fn() -> Arc<dyn Kv>, close: impl Fn(Arc<dyn 
                 sources,
             } => {
                 let mut m = megram(number, ENTITIES[group]);
-                (m.f, m.sigma) = (Unit01::new(f).unwrap(), Valence::new(sigma).unwrap());
+                (m.f, m.sigma) = (Magnitude::new(f).unwrap(), Valence::new(sigma).unwrap());
                 (m.k, m.level) = (DecayPerDay::new(k).unwrap(), level);
                 (m.created_at, m.supersedes) = (days(clock - age), supersedes.map(|id| megram(id, "").id));
                 m.sources = sources.into_iter().map(|id| megram(id, "").id).collect();
@@ -215,7 +215,7 @@ fn promotion_and_demotion_replace_and_forgetting_takes_what_was_replaced() {
     assert_eq!(ids(&records), ["K0004", "M0002", "M0003"]);
     assert_eq!(records.replaced_by(&megram(1, "").id).unwrap(), [known.id.clone()]);
     let mut rule = megram(5, "path:/a");
-    (rule.level, rule.k, rule.f) = (Level::C, DecayPerDay::ZERO, Unit01::ONE);
+    (rule.level, rule.k, rule.f) = (Level::C, DecayPerDay::ZERO, Magnitude::ONE);
     rule.sources = vec![known.id.clone(), megram(2, "").id, megram(3, "").id];
     store(&rule);
     assert_eq!(ids(&records), ["C0005"]);
@@ -263,6 +263,36 @@ fn a_commit_is_all_or_nothing_and_names_what_became_of_each_edit() {
     check(&records, 0);
 }
 
+/// In a burst what is not there is not looked for; so it must be known what is there.
+#[test]
+fn a_burst_into_old_lost_forgotten_and_new_groups_keeps_the_sums_true() {
+    let records = Records::open(Arc::new(InMemoryKv::new())).unwrap();
+    let group = |number: usize| format!("path:/{number}");
+    let burst = |from: usize| -> Vec<Edit> {
+        let some = from..from + 700;
+        some.map(|number| Edit::Store(megram(number, &group(number % 400))))
+            .collect()
+    };
+    for number in 0..9 {
+        records.store(&megram(number, &group(number))).unwrap();
+    }
+    records
+        .kv()
+        .apply(delete(&keys::sums("tool:shell", &group(3))))
+        .unwrap();
+    records.remove(&megram(4, "").id, now()).unwrap();
+    // From here on it is known which groups there are.
+    let again = Records::open(records.kv().clone()).unwrap();
+    let stored = again.commit(&burst(5), now()).unwrap();
+    assert_eq!(stored.iter().filter(|stored| **stored == Stored::Known).count(), 4);
+    again.remove(&megram(6, "").id, now()).unwrap();
+    assert_eq!(again.store(&megram(6, &group(6))).unwrap(), Stored::New);
+    again.commit(&burst(10_000), now()).unwrap();
+    assert_eq!(again.all().unwrap().len(), 8 + 696 + 700);
+    let verified = again.verify().unwrap();
+    assert!(verified.is_sound(), "{verified:?}");
+}
+
 #[test]
 fn a_moment_in_the_past_is_answered_from_what_was_known_then() {
     let records = Records::open(Arc::new(InMemoryKv::new())).unwrap();
@@ -303,7 +333,7 @@ fn a_store_of_the_version_before_is_read_as_it_is_and_completed_by_the_first_wri
     let path = folder.path().join("memory.leveldb");
     let kv = LevelKv::open(&path, NOW, SMALL).unwrap();
     let mut newer = megram(2, "path:/a");
-    (newer.supersedes, newer.f) = (Some(megram(1, "").id), Unit01::new(0.5).unwrap());
+    (newer.supersedes, newer.f) = (Some(megram(1, "").id), Magnitude::new(0.5).unwrap());
     format_1(&kv, &[megram(1, "path:/a"), newer]);
     kv.close().unwrap();
     let attention = |records: &Records| {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::ids::{MegramId, TaskId};
-use crate::units::{DecayPerDay, Finite, Timestamp, Unit01, Valence};
+use crate::units::{DecayPerDay, Finite, Magnitude, Timestamp, Valence};
 
 /// A layer of the pyramid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ impl Level {
 }
 
 /// The controller's state that a memory comes from: a row of the quantisation matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MacroState {
     /// Budget used up, diverging or hopeless.
@@ -73,8 +73,8 @@ pub struct Megram {
     pub content: String,
     /// The state it comes from.
     pub state: MacroState,
-    /// Magnitude.
-    pub f: Unit01,
+    /// Magnitude: of one event at most 1, of repetitions that were folded into one their sum at the newest of them.
+    pub f: Magnitude,
     /// Valence.
     pub sigma: Valence,
     /// Decay per day.

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use artoo_bus::SystemClock;
 use artoo_memory::dreamer::ask::distilled;
 use artoo_memory::dreamer::pass::SLICE;
+use artoo_memory::dreamer::shell::sum;
 use artoo_memory::dreamer::spent::spent_on;
 use artoo_memory::dreamer::{Mode, Outcome, Params, Pass, Scope};
-use artoo_memory::records::{Edit, Stored};
+use artoo_memory::records::{CONTENT_MAX, Edit, Stored};
 use artoo_memory::{Memory, Records};
 use artoo_protocol::message::Megram;
+use artoo_protocol::model::Usage;
 use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::{MegramId, Timestamp};
 use serde_json::json;
@@ -22,6 +24,7 @@ use uuid::Uuid;
 use super::{Store, broken, find, input, look};
 use crate::failure::Failure;
 use crate::settings::{Environment, Settings};
+use crate::spending::price;
 use crate::{auditing, dreaming, models, output, system};
 
 /// Longest line of an import, in bytes: a memory's own bounds are far below.
@@ -35,6 +38,12 @@ pub fn remember(records: &Records, text: &str, now: Timestamp) -> Result<(Megram
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::usage("there is nothing to remember: the text is empty")
             .hint("say what always holds, such as: artoo memory remember \"use yarn, not npm\""));
+    }
+    if text.trim().chars().nth(CONTENT_MAX).is_some() {
+        return Err(
+            Failure::usage(format!("that is longer than a memory can be: {CONTENT_MAX} characters"))
+                .hint("nothing was remembered; keep it in a file, and let memory say where"),
+        );
     }
     let wish = Memory::wish(MegramId::new(Uuid::now_v7().to_string()), text, now);
     let id = wish.id.clone();
@@ -183,11 +192,15 @@ pub(super) async fn dream(
     json: bool,
 ) -> Result<u8, Failure> {
     let clock = SystemClock;
+    let model = system::dreams_by(settings, &models::build(settings, true)?);
     let mut total = artoo_memory::dreamer::Tidied::default();
     loop {
         let tidied = Pass {
             records,
-            params: Params::default(),
+            params: Params {
+                words_rules: model.is_some(),
+                ..Params::default()
+            },
             now: artoo_protocol::ports::Clock::now(&clock),
             mode: Mode::Perform,
             stop: &|| false,
@@ -198,23 +211,30 @@ pub(super) async fn dream(
         total.forgotten += tidied.forgotten;
         total.promoted += tidied.promoted;
         total.demoted += tidied.demoted;
+        total.folded += tidied.folded;
         (total.groups, total.entries, total.proposals) = (tidied.groups, tidied.entries, tidied.proposals);
         if !tidied.unfinished {
             break;
         }
     }
-    let model = system::dreams_by(settings, &models::build(settings, true)?);
     let account = dreaming::Account::new(&settings.data_dir, system::redactor(settings, env));
-    let mut rules = Vec::new();
+    let may_spend = dreaming::may_spend(settings.max_tokens, settings.max_cost, price(settings));
+    let (mut rules, mut spent, mut used) = (Vec::new(), Usage::default(), String::new());
     match &model {
         Some(model) => {
             for proposal in total.proposals.clone() {
+                if !may_spend(&used, &spent) {
+                    output::note("artoo: the limit of tokens or money is reached; no more rules are worded");
+                    break;
+                }
                 let call = distilled(records, model.as_ref(), proposal, &clock)
                     .await
                     .map_err(|e| broken(&e))?;
                 let Some(call) = call else { continue };
                 account.call(&call);
                 auditing::record_dream(settings, system::redactor(settings, env), &call)?;
+                spent = sum(spent, call.usage);
+                used.clone_from(&call.model);
                 match call.outcome {
                     Outcome::Rule { id, words } => rules.push(json!({"id": id, "rule": words})),
                     Outcome::NoRule(why) | Outcome::Failed(why) => output::note(&format!("artoo: no rule: {why}")),
@@ -229,7 +249,7 @@ pub(super) async fn dream(
     if json {
         output::json(
             &json!({"groups": total.groups, "entries": total.entries, "forgotten": total.forgotten,
-            "promoted": total.promoted, "demoted": total.demoted, "rules": rules}),
+            "promoted": total.promoted, "demoted": total.demoted, "folded": total.folded, "rules": rules}),
         );
         return Ok(0);
     }

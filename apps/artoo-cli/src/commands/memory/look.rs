@@ -49,10 +49,10 @@ pub(super) fn run(command: &MemoryCommand, store: &Store, data: &Path) -> Result
         }
         MemoryCommand::Export { at, .. } => export(records, at.as_deref(), now).map(|()| 0),
         MemoryCommand::Verify { json } => verify(store, *json),
-        MemoryCommand::Dream { json, .. } => dream(records, now, *json).map(|()| 0),
-        MemoryCommand::Remember { .. } | MemoryCommand::Forget { .. } | MemoryCommand::Import { .. } => {
-            Err(Failure::failed("this command does not only look"))
-        }
+        MemoryCommand::Dream { .. }
+        | MemoryCommand::Remember { .. }
+        | MemoryCommand::Forget { .. }
+        | MemoryCommand::Import { .. } => Err(Failure::failed("this command does not only look")),
     }
 }
 
@@ -110,7 +110,7 @@ pub fn stats(records: &Records, data: &Path, json: bool) -> Result<(), Failure> 
 fn list(records: &Records, options: &ListOptions, now: Timestamp) -> Result<(), Failure> {
     let at = instant(options.at.as_deref(), now)?;
     let mut found: Vec<Megram> = Vec::new();
-    let wanted = options.limit.max(1);
+    let wanted = options.limit;
     each(records, &mut |megram| {
         let fits = options
             .level
@@ -256,11 +256,15 @@ fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
     Ok(u8::from(!is_sound))
 }
 
-fn dream(records: &Records, now: Timestamp, json: bool) -> Result<(), Failure> {
+/// What a pass would do; `words_rules` where there is a model for it.
+pub(super) fn dream(records: &Records, now: Timestamp, words_rules: bool, json: bool) -> Result<(), Failure> {
     let mut steps: Vec<(GroupKey, Action)> = Vec::new();
     let tidied = Pass {
         records,
-        params: Params::default(),
+        params: Params {
+            words_rules,
+            ..Params::default()
+        },
         now,
         mode: Mode::Look,
         stop: &|| false,
@@ -278,6 +282,7 @@ fn dream(records: &Records, now: Timestamp, json: bool) -> Result<(), Failure> {
     for (key, step) in &steps {
         let content = match step {
             Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => records.get(id),
+            Action::Fold { ids, .. } => ids.last().map_or(Ok(None), |newest| records.get(newest)),
             Action::Consolidate(_) => Ok(None),
         };
         let content = content.map_err(|e| broken(&e))?.map(|megram| megram.content);
@@ -290,12 +295,13 @@ fn dream(records: &Records, now: Timestamp, json: bool) -> Result<(), Failure> {
 /// What a pass did or would do, in a line.
 pub(super) fn summary(verb: &str, tidied: &Tidied, rules: usize) -> String {
     format!(
-        "{} groups, {} entries: {verb} forget {}, promote {}, demote {}; {} groups have earned a rule{}{}",
+        "{} groups, {} entries: {verb} forget {}, promote {}, demote {}, fold {} into others; {} groups have earned a rule{}{}",
         tidied.groups,
         tidied.entries,
         tidied.forgotten,
         tidied.promoted,
         tidied.demoted,
+        tidied.folded,
         tidied.proposals.len(),
         if rules > 0 {
             format!(", {rules} written")
@@ -313,7 +319,9 @@ pub(super) fn summary(verb: &str, tidied: &Tidied, rules: usize) -> String {
 /// There is no store to be put in order.
 pub(super) fn nothing_to_dream(json: bool) -> u8 {
     if json {
-        output::json(&json!({"groups": 0, "entries": 0, "forgotten": 0, "promoted": 0, "demoted": 0, "rules": []}));
+        output::json(
+            &json!({"groups": 0, "entries": 0, "forgotten": 0, "promoted": 0, "demoted": 0, "folded": 0, "rules": []}),
+        );
     } else {
         output::note("memory is empty");
     }

@@ -20,7 +20,7 @@ use crate::args::{MemoryCommand, Options};
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::output;
-use crate::settings::{self, Environment};
+use crate::settings::{self, Environment, ModelChoice};
 
 pub use change::{forget, forgotten_line, remember};
 pub use look::{recalled, stats};
@@ -50,6 +50,11 @@ pub async fn run(command: &MemoryCommand, options: &Options, env: &Environment) 
             Some(store) => change::dream(&store.records, &settings::load(options, env)?, env, *json).await,
             None => Ok(look::nothing_to_dream(*json)),
         },
+        MemoryCommand::Dream { dry_run: true, json } => {
+            let has_model = settings::load(options, env)?.brain != ModelChoice::Offline;
+            let store = Store::to_look(&data)?;
+            look::dream(&store.records, store.now, has_model, *json).map(|()| 0)
+        }
         reading => {
             let store = Store::to_look(&data)?;
             look::run(reading, &store, &data)

@@ -168,6 +168,13 @@ pub fn step_line(key: &GroupKey, action: &Action, content: &str) -> String {
             format!("demote       {id}  {group}  (decision {decision:+.3} contradicts it) {content}")
         }
         Action::Promote { id } => format!("promote      {id}  {group}  {content}"),
+        Action::Fold { ids, level } => {
+            format!(
+                "fold         {} memories into one of {}  {group}  {content}",
+                ids.len(),
+                level.letter()
+            )
+        }
         Action::Consolidate(proposal) => {
             let kind = match proposal.sign {
                 Sign::Practice => "best practice",
@@ -195,6 +202,7 @@ pub fn step_json(key: &GroupKey, action: &Action) -> Value {
         }
         Action::Demote { id, decision } => json!({"action": "demote", "id": id, "decision": decision}),
         Action::Promote { id } => json!({"action": "promote", "id": id}),
+        Action::Fold { ids, level } => json!({"action": "fold", "ids": ids, "level": level}),
         Action::Consolidate(proposal) => {
             json!({"action": "consolidate", "sigma": proposal.sign.valence(), "attention": proposal.attention,
                 "decision": proposal.decision, "sources": proposal.sources, "supersedes": proposal.supersedes})

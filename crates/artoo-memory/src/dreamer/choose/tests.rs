@@ -5,7 +5,7 @@ use crate::dreamer::carry;
 use crate::potentials::{Later, living, potentials};
 use crate::testing::{at, megram};
 use artoo_protocol::message::Megram;
-use artoo_protocol::{DecayPerDay, Unit01, Valence};
+use artoo_protocol::{DecayPerDay, Magnitude, Valence};
 use proptest::prelude::*;
 
 const DAY: u64 = 86_400_000;
@@ -67,6 +67,12 @@ fn carried_out(mut all: Vec<Megram>, actions: &[Action], now: Timestamp) -> Vec<
             }
             Action::Demote { id, .. } => all.push(carry::demoted(&find(&all, id).unwrap(), now)),
             Action::Promote { id } => all.push(carry::promoted(&find(&all, id).unwrap(), now)),
+            Action::Fold { ids, level } => {
+                let alike: Vec<Megram> = ids.iter().map(|id| find(&all, id).unwrap()).collect();
+                let folded = carry::folded(&alike, *level, now).unwrap();
+                all.retain(|megram| Some(&megram.id) == folded.supersedes.as_ref() || !ids.contains(&megram.id));
+                all.push(folded);
+            }
             Action::Consolidate(consolidation) => {
                 let before = consolidation.supersedes.as_ref().and_then(|id| find(&all, id));
                 let inherited = before.map(|rule| rule.sources).unwrap_or_default();
@@ -106,7 +112,7 @@ fn event(id: &str, state: MacroState) -> Megram {
 fn rule(id: &str, sigma: f64) -> Megram {
     let mut rule = event(id, MacroState::Accept);
     rule.level = Level::C;
-    rule.f = Unit01::ONE;
+    rule.f = Magnitude::ONE;
     rule.sigma = Valence::new(sigma).unwrap();
     rule.k = DecayPerDay::ZERO;
     rule
@@ -123,9 +129,72 @@ fn forgotten(actions: &[Action]) -> Vec<(&str, Faded)> {
         .iter()
         .filter_map(|action| match action {
             Action::Forget { id, why } => Some((id.as_str(), *why)),
-            Action::Demote { .. } | Action::Promote { .. } | Action::Consolidate(_) => None,
+            Action::Demote { .. } | Action::Promote { .. } | Action::Fold { .. } | Action::Consolidate(_) => None,
         })
         .collect()
+}
+
+#[test]
+fn what_says_the_same_becomes_one_entry_after_a_day() {
+    let said = |id: &str, days: f64, words: &str| {
+        let mut event = event(id, MacroState::Accept);
+        (event.created_at, event.content) = (later(days), words.to_owned());
+        event
+    };
+    let all = [
+        said("1", 0.0, "the same"),
+        said("2", 10.0, "the same"),
+        said("3", 20.0, "the same"),
+        said("4", 20.0, "another"),
+        said("5", 20.9, "the same"),
+    ];
+    let now = later(21.5);
+    let actions = chosen(&all, now);
+    let fold = Action::Fold {
+        ids: ["1", "2", "3"].map(MegramId::new).to_vec(),
+        level: Level::M,
+    };
+    assert_eq!(
+        actions,
+        [vec![fold], promoted(&["5", "4"])].concat(),
+        "the youngest is left out"
+    );
+    let once = carried_out(all.to_vec(), &actions, now);
+    let folded = once.iter().find(|megram| megram.f.get() > 1.0).unwrap();
+    // 0.9·(e^(−1) + e^(−0.5) + 1)
+    assert!((folded.f.get() - 1.776_969).abs() < 1e-6, "{}", folded.f);
+    assert_eq!(
+        (folded.created_at, folded.supersedes.clone()),
+        (later(20.0), Some(MegramId::new("3")))
+    );
+    // A day later they are one piece of knowledge.
+    let next = chosen(&once, later(23.0));
+    let [Action::Fold { ids, level: Level::K }] = next.as_slice() else {
+        panic!("{next:?}")
+    };
+    assert_eq!(ids.len(), 2);
+}
+
+#[test]
+fn the_evidence_of_a_rule_to_come_is_left_whole_while_there_is_a_model() {
+    let said_again = |id: usize| Megram {
+        content: "the same".to_owned(),
+        ..event(&id.to_string(), MacroState::Accept)
+    };
+    let all: Vec<Megram> = (0..6).map(said_again).collect();
+    let run = |words_rules| {
+        let view = View {
+            groups: vec![group_of("intent:count_the_files", &all)],
+        };
+        let params = Params {
+            words_rules,
+            ..Params::default()
+        };
+        choose(&view, later(1.0), &params)
+    };
+    let is_fold = |action: &Action| matches!(action, Action::Fold { .. });
+    assert!(!run(true).iter().any(is_fold), "{:?}", run(true));
+    assert_eq!(run(false).iter().filter(|action| is_fold(action)).count(), 1);
 }
 
 #[test]
@@ -183,7 +252,7 @@ fn a_group_earns_a_rule_exactly_at_its_thresholds() {
             .into_iter()
             .filter_map(|action| match action {
                 Action::Consolidate(consolidation) => Some((consolidation.sign, consolidation.sources.len())),
-                Action::Forget { .. } | Action::Demote { .. } | Action::Promote { .. } => None,
+                Action::Forget { .. } | Action::Demote { .. } | Action::Promote { .. } | Action::Fold { .. } => None,
             })
             .collect::<Vec<_>>()
     };
@@ -193,7 +262,7 @@ fn a_group_earns_a_rule_exactly_at_its_thresholds() {
     let halves = |n: usize, f: f64| {
         let mut all = accepts(n);
         for event in &mut all {
-            event.f = Unit01::new(f).unwrap();
+            event.f = Magnitude::new(f).unwrap();
         }
         all
     };
@@ -373,7 +442,7 @@ prop_compose! {
     ) -> Megram {
         let mut megram = event("?", state);
         (megram.level, megram.content) = (level, format!("lesson {words}"));
-        megram.f = Unit01::new(f).unwrap();
+        megram.f = Magnitude::new(f).unwrap();
         megram.sigma = Valence::new(sigma).unwrap();
         // Rules are timeless as long as they are rules.
         megram.k = DecayPerDay::new(if level == Level::C { 0.0 } else { k }).unwrap();
@@ -421,13 +490,27 @@ proptest! {
         prop_assert!((before.decision.get() - after.decision.get()).abs() < 1e-9);
     }
 
+    /// Folding is a change of number, not of weight, now and ever after.
+    #[test]
+    fn folding_changes_no_potential(all in any_group(), after in 0.0..400.0_f64) {
+        let folds: Vec<Action> = chosen(&all, at()).into_iter().filter(|a| matches!(a, Action::Fold { .. })).collect();
+        let folded = carried_out(all.clone(), &folds, at());
+        for now in [at(), later(after)] {
+            let sum = |all: &[Megram]| potentials(&living(all.to_vec()), now, Later::CountsAsNew);
+            let (before, after) = (sum(&all), sum(&folded));
+            prop_assert!((before.attention.get() - after.attention.get()).abs() < 1e-9 * 40.0);
+            prop_assert!((before.decision.get() - after.decision.get()).abs() < 1e-9 * 40.0);
+        }
+    }
+
     /// A choice says nothing twice, and only of what it was shown.
     #[test]
     fn a_choice_is_about_what_it_was_shown_and_the_order_does_not_matter(all in any_group()) {
         let actions = chosen(&all, at());
-        let mut ids: Vec<&MegramId> = actions.iter().filter_map(|action| match action {
-            Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => Some(id),
-            Action::Consolidate(_) => None,
+        let mut ids: Vec<&MegramId> = actions.iter().flat_map(|action| match action {
+            Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => std::slice::from_ref(id),
+            Action::Fold { ids, .. } => ids,
+            Action::Consolidate(_) => &[],
         }).collect();
         let count = ids.len();
         ids.sort();
@@ -440,6 +523,7 @@ proptest! {
             Action::Forget { id, .. } => format!("forget {id}"),
             Action::Demote { id, .. } => format!("demote {id}"),
             Action::Promote { id } => format!("promote {id}"),
+            Action::Fold { ids, level } => format!("fold {ids:?} {level:?}"),
             Action::Consolidate(c) => format!("consolidate {:?} {:?}", c.sources, c.sign),
         }); actions.len() };
         prop_assert_eq!(sorted(actions), sorted(chosen(&reversed, at())));

@@ -123,6 +123,84 @@ fn a_group_that_gave_no_rule_is_left_alone_for_a_while() {
 }
 
 #[test]
+fn repetitions_become_one_record_that_weighs_as_much() {
+    let again = |number: u64| {
+        let mut event = accepted(&format!("{number:03}"));
+        (event.created_at, event.content) = (later(number * 9), "find counts them".to_owned());
+        event
+    };
+    let store = records(&[]);
+    // Nine days apart they never earn a rule, and thirty of them have not faded yet.
+    for number in 0..30 {
+        store.commit(&[Edit::Store(again(number))], later(number * 9)).unwrap();
+    }
+    let weight = |days: u64| {
+        let potentials = store.potentials(SPACE, "env:local", later(days)).unwrap();
+        (potentials.attention.get(), potentials.decision.get())
+    };
+    let before = [weight(263), weight(300), weight(400)];
+    let done = everything(&store, later(263));
+    assert_eq!((done.folded + done.forgotten, done.promoted), (29, 0));
+    assert_eq!(levels(&store), [Level::K]);
+    for (before, after) in before.iter().zip([weight(263), weight(300), weight(400)]) {
+        // What was forgotten added less than 0.001 each.
+        assert!(
+            (before.0 - after.0).abs() < 0.015 && (before.1 - after.1).abs() < 0.015,
+            "{before:?} {after:?}"
+        );
+    }
+    assert!(store.all().unwrap().len() <= 2, "it and the newest that it was made of");
+    assert_eq!(everything(&store, later(263)).changes(), 0);
+    assert!(store.verify().unwrap().is_sound());
+    // And it goes on like this: the next one is taken in when it is a day old.
+    store.commit(&[Edit::Store(again(30))], later(270)).unwrap();
+    assert_eq!(everything(&store, later(270)).folded, 0);
+    assert_eq!(everything(&store, later(271)).folded, 1);
+    assert_eq!((levels(&store), store.all().unwrap().len()), (vec![Level::K], 2));
+}
+
+#[test]
+fn folding_that_is_cut_short_weighs_the_same_and_is_finished_by_the_next_pass() {
+    let all: Vec<Megram> = (0..40)
+        .map(|number| {
+            let mut event = refined(&format!("{number:02}"));
+            event.entity = "path:one".to_owned();
+            event.k = DecayPerDay::new(0.05).unwrap();
+            (event.f, event.content) = (artoo_protocol::Magnitude::clamped(0.1), "the same".to_owned());
+            event
+        })
+        .collect();
+    let store = records(&all);
+    let weight = || {
+        store
+            .potentials("tool:shell", "path:one", later(2))
+            .unwrap()
+            .attention
+            .get()
+    };
+    let before = weight();
+    let asked = Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 4
+    };
+    let cut = pass(&store, later(2), Mode::Perform, &Scope::Everything, &stop);
+    assert!(cut.unfinished, "{cut:?}");
+    let left = store.all().unwrap().len();
+    assert!((2..40).contains(&left), "{left} left");
+    assert!((weight() - before).abs() < 1e-9 * before, "{} {before}", weight());
+    let done = everything(&store, later(2));
+    assert!(!done.unfinished && (weight() - before).abs() < 1e-9 * before);
+    assert_eq!(
+        store
+            .entries(&GroupKey::new("tool:shell", "path:one"), None, 99)
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
 fn a_pass_that_is_stopped_has_done_whole_steps_and_the_next_one_goes_on() {
     let all: Vec<Megram> = (10..90).map(|i| refined(&i.to_string())).collect();
     let store = records(&all);
