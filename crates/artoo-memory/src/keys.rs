@@ -200,10 +200,7 @@ pub fn id_of(key: &[u8]) -> Option<MegramId> {
 
 /// Makes text safe between the separators: `|`, `%` and control characters become `%XX`, byte by byte.
 pub fn escape(part: &str) -> String {
-    if !part
-        .bytes()
-        .any(|byte| byte == b'|' || byte == b'%' || !(32..127).contains(&byte))
-    {
+    if is_plain(part) {
         return part.to_owned();
     }
     let mut escaped = String::with_capacity(part.len());
@@ -220,8 +217,17 @@ pub fn escape(part: &str) -> String {
     escaped
 }
 
+/// Whether text stands for itself, as nearly all does.
+fn is_plain(text: &str) -> bool {
+    let special = |byte| byte == b'|' || byte == b'%' || !(32..127).contains(&byte);
+    !text.bytes().any(special)
+}
+
 /// The text that [`escape`] was given; `None` for text that it cannot have made.
 pub fn unescape(escaped: &str) -> Option<String> {
+    if is_plain(escaped) {
+        return Some(escaped.to_owned());
+    }
     let mut bytes = Vec::with_capacity(escaped.len());
     let mut rest = escaped.bytes();
     while let Some(byte) = rest.next() {
@@ -233,7 +239,8 @@ pub fn unescape(escaped: &str) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok()
+    // Text of another spelling would give two keys one meaning.
+    String::from_utf8(bytes).ok().filter(|text| escape(text) == escaped)
 }
 
 #[cfg(test)]
@@ -252,7 +259,16 @@ mod tests {
         assert_eq!(level(Level::C, &id), "l|C|7f");
         assert_eq!(recalled(&id), "r|7f");
         assert_eq!(id_of(b"x|a|b|7f"), Some(id));
-        for foreign in ["no separator", "x|%", "x|%4", "x|%zz", "x|%+1", "x|%ff"] {
+        for foreign in [
+            "no separator",
+            "x|%",
+            "x|%4",
+            "x|%zz",
+            "x|%+1",
+            "x|%ff",
+            "x|%7c",
+            "x|%41",
+        ] {
             assert_eq!(id_of(foreign.as_bytes()), None, "{foreign}");
         }
     }
