@@ -1,162 +1,276 @@
-//! Runs with everything against them: random minds that err, lie and ramble, random people, faults and delays, all from
-//! one seed (design §2).
+//! Plays a [`Trial`]: the whole system with everything against it, looked at after every single step (design §2).
 //!
-//! Owns the dice. What must hold nevertheless is said by [`laws`](crate::laws) and [`wrongs`].
+//! Owns when what happens, and what must hold beside the [`laws`](crate::laws): every task ends once and in time, nothing is left
+//! behind, and a replay decides the same.
 
-use artoo_protocol::message::{BudgetKind, BudgetReached, Cause, Consent, TaskAborted};
+use std::collections::BTreeMap;
+
+use artoo_protocol::message::{Cause, TaskAborted};
 use artoo_protocol::prompt::PromptError;
-use artoo_protocol::{Finite, Millis, Role, Timestamp};
+use artoo_protocol::{Millis, Role, TaskId, Timestamp};
 
-use crate::laws;
+use crate::laws::{self, Watch};
 use crate::machine::Machine;
-use crate::minds::{Temper, mind};
+use crate::minds::mind;
 use crate::random::Random;
-use crate::scene::{NEVER, Person, Scene};
-use crate::whole::{self, PATIENCE, Settings};
+use crate::sabotage::Saboteur;
+use crate::scene::{Mischief, Person, Scene};
+use crate::trial::{Blow, Crash, Fault, Trial};
+use crate::whole::{self, PATIENCE, Settings, Unknown};
 use crate::world::World;
 
 /// Events after which a run that has not come to rest counts as hung.
 const MOST_EVENTS: usize = 200_000;
 
-/// What came of one seed.
+/// What came of one world.
 pub struct Run {
-    /// The seed.
-    pub seed: u64,
     /// Causes of the endings of its tasks.
     pub causes: Vec<Cause>,
+    /// Processes that died on the way.
+    pub crashes: u64,
     /// The world at its end.
     pub world: World<Scene>,
-    /// Everything that was wrong; empty when all laws hold.
+    /// Everything that was wrong, that of the step that was wrong first; empty when all laws hold.
     pub wrongs: Vec<String>,
 }
 
-/// Plays one seed to its end.
+/// Plays the world of a seed to its end.
 ///
 /// # Errors
 /// [`PromptError`] when an embedded prompt is broken.
 pub fn play(seed: u64) -> Result<Run, PromptError> {
-    let mut random = Random::new(seed);
-    let settings = Settings::default();
-    let mut world = whole::system(&settings, scene(&mut random))?;
-    if random.chance(70) {
-        world = world.paced(random.number(), Millis(random.below(3_000)));
+    play_trial(&Trial::of(seed))
+}
+
+/// Plays a world to its end, or to the first step that breaks a law.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn play_trial(trial: &Trial) -> Result<Run, PromptError> {
+    play_with(trial, None)
+}
+
+/// The same with a role that does wrong on purpose.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn play_with(trial: &Trial, saboteur: Option<Saboteur>) -> Result<Run, PromptError> {
+    let mut random = Random::new(trial.seed ^ 0x5eed);
+    let settings = Settings {
+        max_tokens: trial.max_tokens,
+        ..Settings::default()
+    };
+    let mut world = whole::system(&settings, scene(trial, &mut random))?.sabotaged(saboteur);
+    if trial.pace > 0 {
+        world = world.paced(random.number(), Millis(trial.pace));
     }
-    // A process that takes tasks up takes up one, so a run with crashes has one.
-    let crashes = if random.chance(35) { 1 + random.below(3) } else { 0 };
-    let more = if crashes > 0 { 0 } else { random.below(3) };
-    let tasks: Vec<_> = (0..=more).map(|at| begin(&mut world, &mut random, seed, at)).collect();
-    let began = world.now();
-    let mut wrongs = Vec::new();
-    for _ in 0..crashes {
-        if let Some(task) = tasks.first() {
-            wrongs.extend(crash(&settings, &mut world, &mut random, task).err());
+    let tasks = trial.tasks.iter().map(|wanted| {
+        let text = "Count the lines of the notes and write the number down";
+        let input = whole::input(wanted.number, text, wanted.person);
+        let task_id = input.task_id.clone();
+        world.say(Role::User, Millis(wanted.after), input);
+        if let Some(after) = wanted.stopped_after {
+            let reason = "Ctrl+C".to_owned();
+            let task_id = task_id.clone();
+            world.say(Role::User, Millis(after), TaskAborted { task_id, reason });
         }
-    }
-    let rests = world.run(MOST_EVENTS);
-    wrongs.extend(whole::wrongs(&settings, &world)?);
-    if !rests {
-        wrongs.push(format!("no rest after {MOST_EVENTS} events"));
-    }
-    if world.now().since(began) > PATIENCE.saturating_add(Millis(crashes * AWAY)) {
-        wrongs.push(format!("no rest before {}", world.now()));
-    }
-    let ends: Vec<_> = tasks.iter().map(|task| whole::end(&world, task)).collect();
-    if ends.iter().any(Option::is_none) {
-        wrongs.push("a task has no FinalResult".to_owned());
-    }
+        task_id
+    });
+    let tasks: Vec<TaskId> = tasks.collect();
+    let deadline = world.now().plus(PATIENCE);
+    let mut play = Play {
+        settings: &settings,
+        tasks: &tasks,
+        faults: trial.faults.iter().copied().peekable(),
+        watches: BTreeMap::new(),
+        offered: &whole::offered(),
+        deadline,
+        crashes: 0,
+        // Sometimes on the way, and at the end anyway; whoever goes on after a crash replays too.
+        replayed_at: if random.chance(15) { random.below(200) } else { u64::MAX },
+    };
+    let wrongs = match play.until_rest(&mut world) {
+        Ok(End::AtRest) => play.at_rest(&world)?,
+        Ok(End::NeverBegun) => Vec::new(),
+        Err(wrongs) => wrongs,
+    };
+    let ends = tasks.iter().filter_map(|task| whole::end(&world, task));
     Ok(Run {
-        seed,
-        causes: ends.iter().flatten().map(|end| end.cause).collect(),
+        causes: ends.map(|end| end.cause).collect(),
+        crashes: play.crashes,
         world,
         wrongs,
     })
 }
 
-/// Longest time, in milliseconds, between a crash and the next process: three days.
-const AWAY: u64 = 3 * 24 * 3_600_000;
-
-/// The process dies somewhere on its way, sometimes with the power, and another one goes on; sometimes the clock was set back.
-fn crash(
-    settings: &Settings,
-    world: &mut World<Scene>,
-    random: &mut Random,
-    task: &artoo_protocol::TaskId,
-) -> Result<(), String> {
-    let events = usize::try_from(random.below(120)).unwrap_or_default();
-    if world.run(events) || world.journals.records(task).len() < 2 || laws::has_end(world.journals.records(task)) {
-        return Ok(()); // It came to its end before, or had not begun.
-    }
-    if random.chance(30) {
-        world
-            .journals
-            .lose(task, usize::try_from(random.below(20)).unwrap_or_default());
-    }
-    let back_at = if random.chance(10) {
-        Timestamp::from_millis(world.now().as_millis().saturating_sub(3_600_000))
-    } else {
-        world.now().plus(Millis(random.below(AWAY)))
-    };
-    whole::crash_and_resume(settings, world, task, back_at)
+/// How a play ends, unless a law is broken.
+enum End {
+    AtRest,
+    /// The process died before the task was written down, or after its end: nobody goes on.
+    NeverBegun,
 }
 
-fn begin(world: &mut World<Scene>, random: &mut Random, seed: u64, at: u64) -> artoo_protocol::TaskId {
-    let number = u32::try_from(seed.wrapping_mul(4).wrapping_add(at) & 0xffff_ffff).unwrap_or_default();
-    let input = whole::input(
-        number,
-        "Count the lines of the notes and write the number down",
-        random.chance(70),
-    );
-    let task = input.task_id.clone();
-    let start = Millis(random.below(20_000));
-    world.say(Role::User, start, input);
-    if random.chance(20) {
-        let reason = "Ctrl+C".to_owned();
-        let aborted = TaskAborted {
-            task_id: task.clone(),
-            reason,
-        };
-        world.say(Role::User, start.saturating_add(Millis(random.below(200_000))), aborted);
-    }
-    if random.chance(8) {
-        let reached = BudgetReached {
-            task_id: task.clone(),
-            budget: BudgetKind::Tokens,
-            used: Finite::default(),
-            limit: Finite::default(),
-        };
-        world.say(
-            Role::Runtime,
-            start.saturating_add(Millis(random.below(200_000))),
-            reached,
-        );
-    }
-    task
+struct Play<'a, F: Iterator<Item = Fault>> {
+    settings: &'a Settings,
+    tasks: &'a [TaskId],
+    faults: std::iter::Peekable<F>,
+    /// By the suffix of the task.
+    watches: BTreeMap<String, Watch<'a>>,
+    offered: &'a [String],
+    deadline: Timestamp,
+    crashes: u64,
+    replayed_at: u64,
 }
 
-fn scene(random: &mut Random) -> Scene {
-    let temper = Temper {
-        errs: percent(random, &[0, 0, 0, 0, 2, 10]),
-        rambles: percent(random, &[0, 0, 0, 5, 30]),
-        fails: percent(random, &[0, 0, 10, 30, 70, 100]),
-        never: percent(random, &[0, 0, 0, 0, 2]),
-        slow: percent(random, &[5, 500, 2_000, 5_000, 40_000]),
-    };
-    let mut scene = Scene::new(mind(Random::new(random.number()), temper));
+impl<F: Iterator<Item = Fault>> Play<'_, F> {
+    fn until_rest(&mut self, world: &mut World<Scene>) -> Result<End, Vec<String>> {
+        self.light(world);
+        for _ in 0..MOST_EVENTS {
+            let goes_on = world.advance();
+            self.look(world)?;
+            if world.journals.is_dead() {
+                let Some(Fault {
+                    what: Blow::Crash(crash),
+                    ..
+                }) = self.faults.next()
+                else {
+                    return Err(vec!["a process died without a reason".to_owned()]);
+                };
+                if !self.die(world, crash)? {
+                    return Ok(End::NeverBegun);
+                }
+                self.light(world);
+            } else if !goes_on {
+                return Ok(End::AtRest);
+            }
+            self.strike(world);
+        }
+        Err(vec![format!("no rest after {MOST_EVENTS} events")])
+    }
+
+    /// Everything that must hold after every step.
+    fn look(&mut self, world: &World<Scene>) -> Result<(), Vec<String>> {
+        let mut wrongs = world.faults.clone();
+        for (suffix, records) in world.journals.all() {
+            let watch = match self.watches.get_mut(suffix) {
+                Some(watch) => watch,
+                None => self
+                    .watches
+                    .entry(suffix.to_owned())
+                    .or_insert_with(|| Watch::new(self.offered)),
+            };
+            records
+                .get(watch.seen()..)
+                .unwrap_or_default()
+                .iter()
+                .for_each(|record| watch.see(record));
+            wrongs.extend(watch.wrongs().iter().map(|wrong| format!("task {suffix}: {wrong}")));
+        }
+        if world.now() > self.deadline {
+            wrongs.push(format!("no rest before {}", world.now()));
+        }
+        if world.journals.written() >= self.replayed_at {
+            self.replayed_at = u64::MAX;
+            for (suffix, records) in world.journals.all_on_disk() {
+                let differences = whole::not_the_same(self.settings, suffix, records);
+                wrongs.extend(differences.map_err(|error| vec![error.to_string()])?);
+            }
+        }
+        if wrongs.is_empty() { Ok(()) } else { Err(wrongs) }
+    }
+
+    /// Everything that must hold at the end.
+    fn at_rest(&self, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
+        let mut wrongs = whole::wrongs_at_rest(self.settings, world)?;
+        if self.tasks.iter().any(|task| whole::end(world, task).is_none()) {
+            wrongs.push("a task has no FinalResult".to_owned());
+        }
+        Ok(wrongs)
+    }
+
+    /// Prepares the next crash, if it is the next thing to happen.
+    fn light(&mut self, world: &mut World<Scene>) {
+        if let Some(Fault {
+            at,
+            what: Blow::Crash(crash),
+        }) = self.faults.peek()
+        {
+            let at = (*at).max(world.journals.written() + 1);
+            world.light(at, crash.last_deed);
+        }
+    }
+
+    /// Lets everything happen that is due.
+    fn strike(&mut self, world: &mut World<Scene>) {
+        while let Some(fault) = self.faults.peek().copied() {
+            if matches!(fault.what, Blow::Crash(_)) || fault.at > world.journals.written() {
+                break;
+            }
+            self.faults.next();
+            let full = match fault.what {
+                Blow::Crash(_) => return,
+                Blow::Clock(by) => {
+                    let to = Timestamp::from_millis(world.now().as_millis().saturating_add(by));
+                    world.jump(to);
+                    self.deadline = Timestamp::from_millis(self.deadline.as_millis().saturating_add(by.max(0)));
+                    world.journals.is_full()
+                }
+                Blow::DiskFull => true,
+                Blow::DiskFree => false,
+                Blow::MemoryDown | Blow::MemoryUp => {
+                    world.surroundings.memory.down = fault.what == Blow::MemoryDown;
+                    world.journals.is_full()
+                }
+            };
+            world.journals.set_full(full);
+            world.surroundings.machine.full = full;
+            self.light(world);
+        }
+    }
+
+    /// The process dies and another one goes on; says whether there is anything to go on with.
+    fn die(&mut self, world: &mut World<Scene>, crash: Crash) -> Result<bool, Vec<String>> {
+        self.crashes += 1;
+        let Some(task) = self.tasks.first() else {
+            return Ok(false);
+        };
+        // Whoever goes on has made room before.
+        world.journals.set_full(false);
+        world.surroundings.machine.full = false;
+        world.journals.forget_unwritten(task);
+        if let Some(kept) = crash.power {
+            world.lose_power(task, usize::try_from(kept).unwrap_or_default());
+        }
+        if let Some(torn) = crash.torn {
+            let reread = world.journals.reread(task, usize::try_from(torn).unwrap_or_default());
+            reread.map_err(|wrong| vec![wrong])?;
+        }
+        let records = world.journals.records(task);
+        if records.len() < 2 || laws::has_end(records) {
+            return Ok(false);
+        }
+        // What the disk did not keep has never been said.
+        self.watches.clear();
+        let back_at = Timestamp::from_millis(world.now().as_millis().saturating_add(crash.away));
+        self.deadline = Timestamp::from_millis(self.deadline.as_millis().saturating_add(crash.away.max(0)));
+        let unknown = if crash.again { Unknown::DoAgain } else { Unknown::Leave };
+        whole::crash_and_resume(self.settings, world, task, back_at, unknown).map_err(|wrong| vec![wrong])?;
+        Ok(true)
+    }
+}
+
+fn scene(trial: &Trial, random: &mut Random) -> Scene {
+    let mut scene = Scene::new(mind(Random::new(random.number()), trial.temper));
     scene.machine = Machine::with_files(&[("notes.txt", "one\ntwo\n"), ("/home/me/list", "a"), ("old.txt", "x")]);
-    scene.tool_takes = Millis(random.below(temper.slow));
-    scene.check_takes = Millis(random.below(500));
-    scene.memory.down = random.chance(10);
-    let slow_memory = [Millis(0), Millis(1_500), Millis(2_500), NEVER];
-    scene.memory.takes = random.pick(&slow_memory).copied().unwrap_or_default();
-    let consents = [Consent::Yes, Consent::Always, Consent::No, Consent::Nobody];
+    scene.mischief = Mischief::new(Random::new(random.number()), trial.mischief);
+    scene.keeps_requests = false;
+    scene.tool_takes = Millis(trial.tool_takes);
+    scene.check_takes = Millis(trial.check_takes);
+    scene.memory.takes = Millis(trial.memory_takes);
     scene.person = Person {
-        consents: (0..8).filter_map(|_| random.pick(&consents).copied()).collect(),
+        consents: trial.consents.iter().copied().collect(),
         clarifications: ["the notes", "", "all of them"].map(str::to_owned).into(),
-        takes: Millis(random.below(60_000)),
+        takes: Millis(trial.person_takes),
     };
     scene
-}
-
-fn percent(random: &mut Random, of: &[u64]) -> u64 {
-    random.pick(of).copied().unwrap_or_default()
 }

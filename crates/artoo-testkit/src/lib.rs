@@ -5,6 +5,7 @@
 //! production code never depends on it.
 
 pub mod chaos;
+pub mod claims;
 pub mod journal;
 pub mod laws;
 pub mod learning;
@@ -12,10 +13,12 @@ pub mod machine;
 pub mod minds;
 pub mod prompts;
 pub mod random;
+pub mod sabotage;
 pub mod scene;
 pub mod scripted;
 pub mod server;
 pub mod surroundings;
+pub mod trial;
 pub mod whole;
 pub mod world;
 

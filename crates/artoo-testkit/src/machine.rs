@@ -3,6 +3,7 @@
 //! Owns its state and a tiny shell grammar, one program a command. Like the real tools it refuses to do more than it was
 //! permitted to; apart from that it judges nothing.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use artoo_protocol::message::{Check, CountOf, CountOp, FailureClass, ToolCall};
@@ -22,6 +23,8 @@ pub struct Machine {
     pub files: BTreeMap<String, String>,
     /// What `search` finds; without an entry a query finds nothing.
     pub pages: BTreeMap<String, String>,
+    /// Whether nothing can be written any more.
+    pub full: bool,
     /// Calls that were made, in order.
     pub made: Vec<(Invocation, Permit)>,
 }
@@ -115,6 +118,7 @@ impl Machine {
         self.made.push((invocation.clone(), permit));
         match read(invocation) {
             Err(error) => failed(&error, FailureClass::Logical),
+            Ok(Act::Write { .. }) if self.full => failed("no space left on device", FailureClass::Environmental),
             Ok(Act::Write { path, content }) => {
                 self.files.insert(path.clone(), content);
                 ToolOutput {
@@ -153,6 +157,7 @@ impl Machine {
                 Some(text) => done(&text.lines().count().to_string()),
                 None => exits(1, &format!("{path}: no such file"), FailureClass::Environmental),
             },
+            "touch" if self.full => exits(1, "no space left on device", FailureClass::Environmental),
             "touch" => {
                 self.files.entry(path.clone()).or_default();
                 ToolOutput {
@@ -298,13 +303,24 @@ fn report(passed: bool, evidence: &str) -> CheckReport {
 }
 
 fn matched(pattern: &str, text: &str) -> CheckReport {
-    match Regex::new(pattern) {
-        Ok(regex) => report(regex.is_match(text), text),
-        Err(error) => CheckReport {
-            faulty: true,
-            ..report(false, &error.to_string())
-        },
+    thread_local! {
+        /// Thousands of worlds look for the same few patterns.
+        static COMPILED: RefCell<BTreeMap<String, Result<Regex, String>>> = const { RefCell::new(BTreeMap::new()) };
     }
+    COMPILED.with_borrow_mut(|compiled| {
+        if !compiled.contains_key(pattern) {
+            let regex = Regex::new(pattern).map_err(|error| error.to_string());
+            compiled.insert(pattern.to_owned(), regex);
+        }
+        match compiled.get(pattern) {
+            Some(Ok(regex)) => report(regex.is_match(text), text),
+            Some(Err(error)) => CheckReport {
+                faulty: true,
+                ..report(false, error)
+            },
+            None => report(false, ""),
+        }
+    })
 }
 
 fn exit_code(calls: &[ToolCall], command: Option<&str>, equals: i32) -> CheckReport {

@@ -4,6 +4,7 @@
 
 use artoo_protocol::Millis;
 use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::random::Random;
@@ -11,19 +12,23 @@ use crate::scene::{Mind, NEVER};
 use crate::scripted::{criteria, form_name, reply, structured, text_reply, tool_results, verdict};
 use crate::surroundings::Reply;
 
-/// How bad the mind of a run is, in percent.
-#[derive(Clone, Copy, Debug)]
+/// How bad the mind of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Temper {
-    /// Percent, or milliseconds for `slow`.
+    /// Answers of 100 that are errors.
     pub errs: u64,
-    /// Percent, or milliseconds for `slow`.
+    /// Answers of 100 that have nothing to do with the question.
     pub rambles: u64,
-    /// Percent, or milliseconds for `slow`.
+    /// Attempts of 100 that go wrong, and verdicts of 200.
     pub fails: u64,
-    /// Percent, or milliseconds for `slow`.
+    /// Answers of 100 that never come.
     pub never: u64,
-    /// Percent, or milliseconds for `slow`.
+    /// Longest time of an answer, in milliseconds.
     pub slow: u64,
+    /// Answers of 100 that drip in over minutes.
+    pub drips: u64,
+    /// Most steps of a plan.
+    pub steps: u64,
 }
 
 /// A mind of this temper.
@@ -31,16 +36,22 @@ pub fn mind(mut random: Random, temper: Temper) -> Mind {
     Box::new(move |_, request| {
         let after = if random.chance(temper.never) {
             NEVER
+        } else if random.chance(temper.drips) {
+            Millis(60_000 + random.below(1_200_000))
         } else {
             Millis(random.below(temper.slow))
         };
-        let value = if random.chance(temper.errs) {
+        let mut value = if random.chance(temper.errs) {
             Err(error(&mut random))
         } else if random.chance(temper.rambles) {
             Ok(rambling(&mut random))
         } else {
             Ok(answer(&mut random, temper, request))
         };
+        if let Ok(reply) = &mut value {
+            reply.usage.input_tokens = random.below(5_000);
+            reply.usage.output_tokens = random.below(1_000);
+        }
         Reply { after, value }
     })
 }
@@ -85,7 +96,7 @@ fn rambling(random: &mut Random) -> ModelReply {
 fn answer(random: &mut Random, temper: Temper, request: &ModelRequest) -> ModelReply {
     match form_name(request) {
         "task_spec" => structured(task_spec(random)),
-        "plan" => structured(plan(random)),
+        "plan" => structured(plan(random, temper.steps)),
         "criterion_verdicts" | "merge_verdict" => structured(verdicts(random, temper, request)),
         "partial_result" => structured(json!({"achieved": "a little", "failed": "the rest", "next_steps": ["rest"]})),
         _ if random.chance(temper.fails.max(20)) => act(random, temper),
@@ -105,7 +116,7 @@ fn task_spec(random: &mut Random) -> Value {
         "clarify": clarify, "direct_answer": direct})
 }
 
-fn plan(random: &mut Random) -> Value {
+fn plan(random: &mut Random, most: u64) -> Value {
     let intents = [
         "Count the lines",
         "Write the number down",
@@ -132,7 +143,7 @@ fn plan(random: &mut Random) -> Value {
         json!(["search"]),
         json!(["fly"]),
     ];
-    let steps: Vec<Value> = (0..=random.below(5))
+    let steps: Vec<Value> = (0..=random.below(most.max(1)))
         .map(|at| {
             let intent = format!("{} ({})", random.pick(&intents).unwrap_or(&""), random.below(1_000));
             let listed = if random.chance(95) { random.below(5) } else { 5 };
@@ -192,7 +203,13 @@ fn verdicts(random: &mut Random, temper: Temper, request: &ModelRequest) -> Valu
             _ => given.push(verdict(&words, !random.chance(temper.fails / 2))),
         }
     }
-    json!({"verdicts": given, "what_was_wrong": "wrong", "what_to_do": null, "summary": "Merged.", "merged_output": "2"})
+    // Words that contradict the verdicts beside them.
+    let summary = if random.chance(90) {
+        "Merged."
+    } else {
+        "All of it failed."
+    };
+    json!({"verdicts": given, "what_was_wrong": "wrong", "what_to_do": null, "summary": summary, "merged_output": "2"})
 }
 
 /// What a good executor would do.

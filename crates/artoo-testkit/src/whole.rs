@@ -3,8 +3,10 @@
 //! Owns the composition for tests. The auditor only observes and has no part in a run, so it is left out.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use artoo_bus::{Difference, Runtime, recover_role, replay_role};
+use artoo_bus::journal::summary;
+use artoo_bus::{Budget, Difference, Meter, Runtime, recover_role, replay_role};
 use artoo_executor::{Executor, Settings as ExecutorSettings};
 use artoo_ggs::{Controller, Params};
 use artoo_memory::MemoryActor;
@@ -13,12 +15,12 @@ use artoo_planner::{Limits, Planner};
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::{FinalResult, UserInput};
 use artoo_protocol::prompt::PromptError;
-use artoo_protocol::tool::{EffectClass, Permit};
-use artoo_protocol::{Actor, Command, Message, Millis, Role, TaskId, Timestamp};
+use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Millis, Role, TaskId, Timestamp};
 use artoo_validators::{AgentValidator, MetaValidator, agent, meta};
 
 use crate::laws;
 use crate::machine;
+use crate::sabotage::Saboteur;
 use crate::scene::Scene;
 use crate::world::World;
 
@@ -29,6 +31,19 @@ pub struct Settings {
     pub params: Params,
     /// The planner's.
     pub limits: Limits,
+    /// Hard limit of tokens.
+    pub max_tokens: Option<u64>,
+}
+
+impl Settings {
+    /// A meter on which nothing is counted yet.
+    pub fn meter(&self) -> Meter {
+        let budget = Budget {
+            max_tokens: self.max_tokens,
+            max_cost: None,
+        };
+        Meter::new(budget, Arc::new(|_, _| 0.0))
+    }
 }
 
 /// Nine in the morning of a Friday.
@@ -42,6 +57,7 @@ pub fn morning() -> Timestamp {
 /// [`PromptError`] when an embedded prompt is broken.
 pub fn system(settings: &Settings, scene: Scene) -> Result<World<Scene>, PromptError> {
     Ok(World::new(morning(), scene)
+        .metered(settings.meter())
         .with(perceiver()?)
         .with(planner(settings)?)
         .with(executor())
@@ -99,8 +115,16 @@ fn controller(settings: &Settings) -> Controller {
     Controller::new(settings.params).with_tools(offered)
 }
 
-/// The process dies, some time passes, and another one takes the task up. Nobody says yes to doing anything again whose
-/// outcome is not known.
+/// What the person says about an action that was begun and of which nobody knows whether it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is left as it is.
+    Leave,
+    /// It is done again.
+    DoAgain,
+}
+
+/// The process dies, some time passes, and another one takes the task up.
 ///
 /// # Errors
 /// In words, when an embedded prompt is broken or a role cannot be recovered from the journal.
@@ -109,27 +133,39 @@ pub fn crash_and_resume(
     world: &mut World<Scene>,
     task: &TaskId,
     back_at: Timestamp,
+    unknown: Unknown,
 ) -> Result<(), String> {
     world.crash();
     let records = world.take_up(task, back_at);
+    let forgets = world.saboteur.as_ref().is_some_and(Saboteur::forgets_spending);
+    world.restore(settings.meter(), if forgets { &[] } else { &records });
     let broken = |error: PromptError| error.to_string();
-    go_on(world, perceiver().map_err(broken)?, &records)?;
-    go_on(world, planner(settings).map_err(broken)?, &records)?;
-    go_on(world, executor(), &records)?;
-    go_on(world, agent_validator(), &records)?;
-    go_on(world, meta_validator(settings), &records)?;
-    go_on(world, MemoryActor::new(), &records)?;
-    go_on(world, controller(settings), &records)?;
+    go_on(world, perceiver().map_err(broken)?, &records, unknown)?;
+    go_on(world, planner(settings).map_err(broken)?, &records, unknown)?;
+    go_on(world, executor(), &records, unknown)?;
+    go_on(world, agent_validator(), &records, unknown)?;
+    go_on(world, meta_validator(settings), &records, unknown)?;
+    go_on(world, MemoryActor::new(), &records, unknown)?;
+    go_on(world, controller(settings), &records, unknown)?;
     world.begin_again();
     Ok(())
 }
 
-fn go_on<A: Actor>(world: &mut World<Scene>, actor: A, records: &[Record]) -> Result<(), String> {
+fn go_on<A: Actor>(world: &mut World<Scene>, actor: A, records: &[Record], unknown: Unknown) -> Result<(), String> {
     let mut recovered = recover_role(actor, records).map_err(|difference| {
         let (was, is) = (&difference.recorded, &difference.produced);
         format!("cannot go on: {difference}; recorded {was:?}; now {is:?}")
     })?;
-    recovered.settle(&BTreeSet::new());
+    let again: BTreeSet<CallId> = match unknown {
+        Unknown::Leave => BTreeSet::new(),
+        Unknown::DoAgain => recovered.unsettled().map(|(call, _, _)| call).collect(),
+    };
+    if let Some(task) = &recovered.task {
+        world.allow_again(task, &again);
+    }
+    if !world.saboteur.as_ref().is_some_and(Saboteur::repeats) {
+        recovered.settle(&again);
+    }
     world.resume(recovered);
     Ok(())
 }
@@ -149,6 +185,25 @@ pub fn replayed(settings: &Settings, records: &[Record]) -> Result<Vec<Differenc
         replay_role(controller(settings), records),
     ];
     Ok(replays.into_iter().filter_map(Result::err).collect())
+}
+
+/// Hands an event to a fresh role of each kind.
+pub fn every_role_takes(event: &Event) {
+    fn takes<A: Actor>(mut actor: A, event: &Event) {
+        let _ = actor.step(morning(), event.clone());
+        let _ = actor.step(morning().plus(PATIENCE), Event::Wake);
+        let _ = actor.deadline();
+    }
+    let settings = Settings::default();
+    if let (Ok(perceiver), Ok(planner)) = (perceiver(), planner(&settings)) {
+        takes(perceiver, event);
+        takes(planner, event);
+    }
+    takes(executor(), event);
+    takes(agent_validator(), event);
+    takes(meta_validator(&settings), event);
+    takes(MemoryActor::new(), event);
+    takes(controller(&settings), event);
 }
 
 /// The input of the `number`-th task, with someone there or not.
@@ -180,42 +235,79 @@ pub fn end<'a>(world: &'a World<Scene>, task: &'a TaskId) -> Option<&'a FinalRes
     })
 }
 
-/// Everything that is wrong with a world at rest: laws broken, state left behind, decisions that a replay does not give.
+/// The names of the tools that there are.
+pub fn offered() -> Vec<String> {
+    machine::tools().into_iter().map(|tool| tool.name).collect()
+}
+
+/// Everything that is wrong with a world at rest: laws broken, state left behind, sums that are none, decisions that a replay
+/// does not give.
 ///
 /// # Errors
 /// [`PromptError`] when an embedded prompt is broken.
 pub fn wrongs(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
     let mut wrongs = world.faults.clone();
-    let offered: Vec<String> = machine::tools().into_iter().map(|tool| tool.name).collect();
+    let offered = offered();
     for (suffix, records) in world.journals.all() {
         let broken = laws::broken(records, &offered);
         wrongs.extend(broken.into_iter().map(|wrong| format!("task {suffix}: {wrong}")));
-        for difference in replayed(settings, records)? {
-            let (was, is) = (&difference.recorded, &difference.produced);
-            wrongs.push(format!(
-                "task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}"
-            ));
-        }
     }
-    let lasts = |permit: &Permit| permit.effect > EffectClass::Create;
-    let made = world
-        .surroundings
-        .machine
-        .made
-        .iter()
-        .filter(|(_, permit)| lasts(permit))
-        .count();
-    let intended = world.journals.all().flat_map(|(_, records)| records).filter(|record| {
-        matches!(&record.entry, Entry::Commanded { command: Command::RunTool { permit, .. }, .. } if lasts(permit))
-    });
-    if made > intended.count() {
-        wrongs.push("an action that cannot be taken back was done twice".to_owned());
+    wrongs.extend(wrongs_at_rest(settings, world)?);
+    Ok(wrongs)
+}
+
+/// The same without what [`Watch`](laws::Watch) sees while it happens.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn wrongs_at_rest(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
+    let mut wrongs = Vec::new();
+    for (suffix, records) in world.journals.all_on_disk() {
+        wrongs.extend(not_the_same(settings, suffix, records)?);
+        wrongs.extend(sums(records).map(|wrong| format!("task {suffix}: {wrong}")));
     }
     let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));
     if all_ended && world.open_tasks() > 0 {
         wrongs.push(format!("{} states are left behind", world.open_tasks()));
     }
     Ok(wrongs)
+}
+
+/// Where a replay decides otherwise, in words.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn not_the_same(settings: &Settings, suffix: &str, records: &[Record]) -> Result<Vec<String>, PromptError> {
+    let words = |difference: &Difference| {
+        let (was, is) = (&difference.recorded, &difference.produced);
+        format!("task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}")
+    };
+    Ok(replayed(settings, records)?.iter().map(words).collect())
+}
+
+/// What the accounts say is what stands in the journal.
+fn sums(records: &[Record]) -> Option<String> {
+    let costs = summary::costs(records);
+    let (mut calls, mut input, mut output) = (0, 0, 0);
+    for record in records {
+        match &record.entry {
+            Entry::Commanded {
+                command: Command::CallModel { .. },
+                ..
+            } => calls += 1,
+            Entry::Answered {
+                answer: Answer::Model(Ok(reply)),
+                ..
+            } => {
+                input += reply.usage.input_tokens;
+                output += reply.usage.output_tokens;
+            }
+            _ => {}
+        }
+    }
+    let counted = (costs.calls.len(), costs.usage.input_tokens, costs.usage.output_tokens);
+    (counted != (calls, input, output) || costs.sequential_calls > calls)
+        .then(|| format!("the accounts say {counted:?}, the journal {:?}", (calls, input, output)))
 }
 
 /// Long enough for any run of these tests to come to rest by itself.

@@ -5,18 +5,19 @@
 //! network.
 
 mod again;
+mod perform;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use artoo_bus::Start;
+use artoo_bus::{Meter, Start};
 use artoo_protocol::journal::{Entry, StepCause};
 use artoo_protocol::{
-    Actor, Answer, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp,
-    route,
+    Actor, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp, route,
 };
 
 use crate::journal::Journals;
 use crate::random::Random;
+use crate::sabotage::Saboteur;
 use crate::surroundings::Surroundings;
 
 /// A role of any kind, as the world needs it.
@@ -79,9 +80,22 @@ pub struct World<S> {
     seats: Vec<Seat>,
     queue: BTreeMap<(Timestamp, u64), Due>,
     order: u64,
+    /// Of the next message.
+    seq: u64,
     pace: Option<(Random, u64)>,
     /// Resumed roles that have not begun yet.
     starting: Vec<(Role, Start)>,
+    /// Counts tokens and ends what uses too many.
+    meter: Meter,
+    /// Actions that leave something behind, by task and call, that really happened: how often, and whether a lost journal may
+    /// have forgotten them.
+    performed: BTreeMap<(String, CallId), perform::Done>,
+    /// Those that the person wants done once more after a crash.
+    again: BTreeSet<(String, CallId)>,
+    /// The last action still happens though the process dies with its intention.
+    last_deed: bool,
+    /// Makes a role do wrong.
+    pub(crate) saboteur: Option<Saboteur>,
 }
 
 impl<S: Surroundings> World<S> {
@@ -96,9 +110,22 @@ impl<S: Surroundings> World<S> {
             seats: Vec::new(),
             queue: BTreeMap::new(),
             order: 0,
+            seq: 1,
             pace: None,
             starting: Vec::new(),
+            meter: Meter::unlimited(),
+            performed: BTreeMap::new(),
+            again: BTreeSet::new(),
+            last_deed: false,
+            saboteur: None,
         }
+    }
+
+    /// Counts what models use with this meter.
+    #[must_use]
+    pub fn metered(mut self, meter: Meter) -> Self {
+        self.meter = meter;
+        self
     }
 
     /// Adds a role.
@@ -117,6 +144,13 @@ impl<S: Surroundings> World<S> {
     #[must_use]
     pub fn paced(mut self, seed: u64, most: Millis) -> Self {
         self.pace = Some((Random::new(seed), most.0));
+        self
+    }
+
+    /// Lets a role do wrong, to see whether anybody notices.
+    #[must_use]
+    pub fn sabotaged(mut self, saboteur: Option<Saboteur>) -> Self {
+        self.saboteur = saboteur;
         self
     }
 
@@ -146,8 +180,11 @@ impl<S: Surroundings> World<S> {
         false
     }
 
-    /// Takes the next event; `false` when there is none.
+    /// Takes the next event; `false` when there is none, or nobody to take it.
     pub fn advance(&mut self) -> bool {
+        if self.journals.is_dead() {
+            return false;
+        }
         let wake = self
             .seats
             .iter()
@@ -184,8 +221,10 @@ impl<S: Surroundings> World<S> {
             Event::Answer { task_id, call, answer } => {
                 let (call, answer) = (*call, answer.clone());
                 if written == Written::Now {
+                    let used = perform::model_use(&answer);
                     let answered = Entry::Answered { role, call, answer };
                     self.journals.record(task_id, self.now, answered);
+                    self.charge(task_id, used);
                 }
                 (Some(task_id.clone()), StepCause::Answer { call })
             }
@@ -194,6 +233,9 @@ impl<S: Surroundings> World<S> {
         if let Some(task) = &task {
             let now = self.now;
             self.journals.record(task, now, Entry::Stepped { role, now, cause });
+        }
+        if self.journals.is_dead() {
+            return;
         }
         let Some(seat) = self.seats.get_mut(index) else { return };
         seat.stuck = None;
@@ -212,6 +254,9 @@ impl<S: Surroundings> World<S> {
         for task in seat.tasks.values() {
             self.journals.record(task, now, Entry::Stepped { role, now, cause });
         }
+        if self.journals.is_dead() {
+            return;
+        }
         self.step(index, Event::Wake, None);
         if let Some(seat) = self.seats.get_mut(index)
             && seat.actor.deadline() == Some(deadline)
@@ -221,18 +266,28 @@ impl<S: Surroundings> World<S> {
         }
     }
 
-    fn step(&mut self, index: usize, event: Event, task: Option<&TaskId>) {
+    fn step(&mut self, index: usize, mut event: Event, task: Option<&TaskId>) {
         let now = self.now;
         let Some(seat) = self.seats.get_mut(index) else { return };
         let role = seat.actor.role();
-        for command in seat.actor.step(now, event) {
+        if let Some(saboteur) = &self.saboteur
+            && !saboteur.hears(role, &mut event)
+        {
+            return;
+        }
+        let mut commands = seat.actor.step(now, event);
+        if let Some(saboteur) = &mut self.saboteur {
+            saboteur.wants(role, &mut commands);
+        }
+        for command in commands {
             self.begin(role, command, task);
         }
     }
 
     /// Writes a command down and carries it out, unless its task has ended.
     fn begin(&mut self, role: Role, command: Command, task: Option<&TaskId>) {
-        if let Some(about) = subject(&command, task) {
+        let was_dead = self.journals.is_dead();
+        if let Some(about) = perform::subject(&command, task) {
             let store = matches!(command, Command::Store { .. });
             if !store && self.journals.has_ended(&about) {
                 return;
@@ -241,53 +296,9 @@ impl<S: Surroundings> World<S> {
             self.journals
                 .record(&about, self.now, Entry::Commanded { role, command });
         }
-        self.perform(role, command);
-    }
-
-    fn perform(&mut self, role: Role, command: Command) {
-        match command {
-            Command::Publish { task_id, message } => self.publish(role, task_id, *message),
-            Command::CallModel { task_id, call, request } => {
-                let reply = self.surroundings.model(role, &request);
-                self.answer(role, task_id, call, reply.after, Answer::Model(reply.value));
-            }
-            Command::Assess {
-                task_id,
-                call,
-                invocation,
-            } => {
-                let assessment = self.surroundings.assess(&invocation);
-                self.answer(role, task_id, call, Millis(0), Answer::Assessed(assessment));
-            }
-            Command::RunTool {
-                task_id,
-                call,
-                invocation,
-                permit,
-            } => {
-                let reply = self.surroundings.run(&invocation, permit);
-                self.answer(role, task_id, call, reply.after, Answer::Ran(reply.value));
-            }
-            Command::RunCheck { task_id, call, request } => {
-                let reply = self.surroundings.check(&request);
-                self.answer(role, task_id, call, reply.after, Answer::Checked(reply.value));
-            }
-            Command::Recall { task_id, call, query } => {
-                let reply = self.surroundings.recall(self.now, &query);
-                self.answer(role, task_id, call, reply.after, Answer::Recalled(reply.value));
-            }
-            Command::Keep { path, text, .. } => self.surroundings.keep(&path, &text),
-            Command::Store { megram } => self.surroundings.store(megram),
-            Command::Cancel { task_id, call } => self.queue.retain(|_, due| {
-                !matches!(due, Due::Deliver { role: r, event: Event::Answer { task_id: t, call: c, .. } } if *r == role && *t == task_id && *c == call)
-            }),
+        if !self.journals.is_dead() || (!was_dead && self.last_deed) {
+            self.perform(role, command);
         }
-    }
-
-    fn answer(&mut self, role: Role, task_id: TaskId, call: CallId, after: Millis, answer: Answer) {
-        let at = self.now.plus(after.saturating_add(self.delay()));
-        let event = Event::Answer { task_id, call, answer };
-        self.enqueue(at, Due::Deliver { role, event });
     }
 
     fn delay(&mut self) -> Millis {
@@ -301,6 +312,9 @@ impl<S: Surroundings> World<S> {
     }
 
     fn publish(&mut self, from: Role, task_id: Option<TaskId>, message: Message) {
+        if self.journals.is_dead() {
+            return;
+        }
         let kind = message.kind();
         let Some(route) = route(kind, from) else {
             self.faults.push(format!("{from} may not send {}", kind.name()));
@@ -314,7 +328,8 @@ impl<S: Surroundings> World<S> {
         {
             return;
         }
-        let seq = self.log.len() as u64 + 1;
+        let seq = self.seq;
+        self.seq += 1;
         let envelope = Envelope {
             id: EnvelopeId::new(format!("e{seq}")),
             seq,
@@ -325,6 +340,9 @@ impl<S: Surroundings> World<S> {
             payload: message,
         };
         self.journals.published(&envelope);
+        if self.journals.is_dead() {
+            return;
+        }
         if matches!(kind, MessageKind::FinalResult | MessageKind::TaskAborted) {
             self.drop_answers(envelope.task_id.as_ref());
         }
@@ -361,21 +379,6 @@ impl<S: Surroundings> World<S> {
         self.queue.retain(
             |_, due| !matches!(due, Due::Deliver { event: Event::Answer { task_id, .. }, .. } if task_id.suffix() == ended.suffix()),
         );
-    }
-}
-
-/// The task in whose journal a command is written; what is published is written down as the message.
-fn subject(command: &Command, step_task: Option<&TaskId>) -> Option<TaskId> {
-    match command {
-        Command::Publish { .. } => None,
-        Command::CallModel { task_id, .. }
-        | Command::Assess { task_id, .. }
-        | Command::RunTool { task_id, .. }
-        | Command::RunCheck { task_id, .. }
-        | Command::Recall { task_id, .. }
-        | Command::Keep { task_id, .. }
-        | Command::Cancel { task_id, .. } => Some(task_id.clone()),
-        Command::Store { .. } => step_task.cloned(),
     }
 }
 

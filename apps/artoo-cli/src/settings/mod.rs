@@ -3,6 +3,8 @@
 //! Owns precedence and completeness. A project file is somebody else's text: it may not grant actions, and a key is never
 //! sent to an address that a less trusted place than the key's own has named.
 
+#[cfg(any(test, fuzzing))]
+pub mod claims;
 mod file;
 mod judges;
 mod mcp;
@@ -121,10 +123,27 @@ pub fn without_servers(text: &str) -> Option<toml::Table> {
 pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     let data_dir = data_dir(options, env)?;
     let cwd = current_dir(options)?;
-    let user = file::read(&data_dir.join("config.toml"))?.unwrap_or_default();
-    let project_path = cwd.join(".artoo.toml");
-    let project = file::read(&project_path)?.unwrap_or_default();
-    refuse_consent(&project, &project_path)?;
+    let files = Files {
+        user: file::read(&data_dir.join("config.toml"))?.unwrap_or_default(),
+        project: file::read(&cwd.join(".artoo.toml"))?.unwrap_or_default(),
+    };
+    put_together(options, env, data_dir, cwd, files)
+}
+
+/// What the settings files say.
+struct Files {
+    user: file::File,
+    project: file::File,
+}
+
+fn put_together(
+    options: &Options,
+    env: &Environment,
+    data_dir: PathBuf,
+    cwd: PathBuf,
+    Files { user, project }: Files,
+) -> Result<Settings, Failure> {
+    refuse_consent(&project, &cwd.join(".artoo.toml"))?;
     let workspace = match options
         .workspace
         .clone()

@@ -1,57 +1,156 @@
-//! Plays seeds against the whole system until one breaks a law: `cargo run -p artoo-testkit --bin simulate -- --seeds N [--from N]`.
+//! Plays worlds against the whole system: `cargo run --release -p artoo-testkit --bin simulate -- --seeds N [--from N]`.
 //!
-//! Owns the command line of it only; prints what came of the runs, and the seed of every one that broke a law; of a single
-//! seed the journals too. Exit code 1 when a law was broken, 2 for a wrong argument.
+//! Owns the command line of it only. Prints what came of the worlds, and of every one that broke a law its seed, what was wrong, and
+//! the smallest world in which the same goes wrong, which `--trial JSON` plays again; of a single world the journals too. Exit
+//! code 1 when a law was broken, 2 for a wrong argument.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use artoo_protocol::text::one_line;
 use artoo_testkit::chaos::{self, Run};
+use artoo_testkit::trial::{Trial, shrink};
+
+/// Worlds that are tried to make a broken one smaller.
+const SHRINKS: usize = 2_000;
+
+const USAGE: &str = "usage: simulate [--seeds N] [--from N] [--threads N], or: simulate --trial JSON";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((from, seeds)) = range(&arguments) else {
-        eprintln!("usage: simulate [--seeds N] [--from N]");
-        return ExitCode::from(2);
-    };
-    let mut causes: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut broken, mut envelopes, mut tool_calls) = (0_u64, 0_usize, 0_usize);
-    for seed in from..from.saturating_add(seeds) {
-        let run = match chaos::play(seed) {
-            Ok(run) => run,
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::from(2);
-            }
+    if let [name, json] = arguments.as_slice()
+        && name == "--trial"
+    {
+        return match serde_json::from_str(json) {
+            Ok(trial) => one(&trial),
+            Err(error) => usage(&error.to_string()),
         };
-        for cause in &run.causes {
-            *causes.entry(format!("{cause:?}")).or_default() += 1;
-        }
-        envelopes += run.world.log.len();
-        tool_calls += run.world.surroundings.machine.made.len();
-        if !run.wrongs.is_empty() {
-            broken += 1;
-            println!("seed {seed}:");
-            run.wrongs
-                .iter()
-                .for_each(|wrong| println!("  {}", one_line(wrong, 2_000)));
-        }
-        if seeds == 1 {
-            show(&run);
-        }
     }
+    let Some(asked) = Asked::of(&arguments) else {
+        return usage("these are no numbers");
+    };
+    if asked.seeds == 1 {
+        return one(&Trial::of(asked.from));
+    }
+    let next = AtomicU64::new(asked.from);
+    let sum = Mutex::new(Sum::default());
+    std::thread::scope(|scope| {
+        for _ in 0..asked.threads {
+            scope.spawn(|| {
+                let mut own = Sum::default();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= asked.from.saturating_add(asked.seeds) {
+                        break;
+                    }
+                    own.play(seed);
+                }
+                sum.lock().unwrap_or_else(PoisonError::into_inner).add(&own);
+            });
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!(
-        "{seeds} seeds from {from}: {broken} broke a law; {envelopes} messages, {tool_calls} tool calls; endings: {causes:?}"
+        "{} worlds from seed {}: {} broke a law; {} tasks, {} crashes, {} messages, {} tool calls; endings: {:?}",
+        asked.seeds, asked.from, sum.broken, sum.tasks, sum.crashes, sum.messages, sum.tool_calls, sum.causes
     );
-    if broken == 0 {
+    if sum.broken == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-/// The journals of a single seed, one line a record.
+fn usage(why: &str) -> ExitCode {
+    eprintln!("{why}\n{USAGE}");
+    ExitCode::from(2)
+}
+
+/// One world, with its journals.
+fn one(trial: &Trial) -> ExitCode {
+    let run = match chaos::play_trial(trial) {
+        Ok(run) => run,
+        Err(error) => return usage(&error.to_string()),
+    };
+    show(&run);
+    if run.wrongs.is_empty() {
+        println!("no law was broken");
+        return ExitCode::SUCCESS;
+    }
+    tell(trial, &run.wrongs);
+    ExitCode::FAILURE
+}
+
+/// What was wrong, and the smallest world in which it is.
+fn tell(trial: &Trial, wrongs: &[String]) {
+    println!("seed {}:", trial.seed);
+    for wrong in wrongs {
+        println!("  {}", one_line(wrong, 2_000));
+    }
+    let smallest = shrink(trial.clone(), SHRINKS, |trial| {
+        chaos::play_trial(trial)
+            .ok()
+            .and_then(|run| run.wrongs.first().map(|wrong| way(wrong)))
+    });
+    let json = serde_json::to_string(&smallest).unwrap_or_default();
+    println!("  the smallest world that goes wrong in the same way: simulate --trial '{json}'");
+}
+
+/// A law in its own words, without what differs from world to world.
+fn way(wrong: &str) -> String {
+    let words = wrong.split(['`', ';']).step_by(2).collect::<String>();
+    words.chars().filter(|c| !c.is_ascii_digit()).take(120).collect()
+}
+
+#[derive(Default)]
+struct Sum {
+    broken: u64,
+    tasks: u64,
+    crashes: u64,
+    messages: u64,
+    tool_calls: u64,
+    causes: BTreeMap<String, u64>,
+}
+
+impl Sum {
+    fn play(&mut self, seed: u64) {
+        let trial = Trial::of(seed);
+        let run = match chaos::play_trial(&trial) {
+            Ok(run) => run,
+            Err(error) => {
+                eprintln!("{error}");
+                self.broken += 1;
+                return;
+            }
+        };
+        for cause in &run.causes {
+            *self.causes.entry(format!("{cause:?}")).or_default() += 1;
+        }
+        self.tasks += trial.tasks.len() as u64;
+        self.crashes += run.crashes;
+        self.messages += run.world.log.len() as u64;
+        self.tool_calls += run.world.surroundings.machine.made.len() as u64;
+        if !run.wrongs.is_empty() {
+            self.broken += 1;
+            tell(&trial, &run.wrongs);
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.broken += other.broken;
+        self.tasks += other.tasks;
+        self.crashes += other.crashes;
+        self.messages += other.messages;
+        self.tool_calls += other.tool_calls;
+        for (cause, count) in &other.causes {
+            *self.causes.entry(cause.clone()).or_default() += count;
+        }
+    }
+}
+
+/// The journals of a single world, one line a record.
 fn show(run: &Run) {
     for (suffix, records) in run.world.journals.all() {
         println!("task {suffix}");
@@ -66,15 +165,28 @@ fn show(run: &Run) {
     }
 }
 
-/// First seed and how many.
-fn range(arguments: &[String]) -> Option<(u64, u64)> {
-    let (mut from, mut seeds) = (0, 1_000);
-    for pair in arguments.chunks(2) {
-        match pair {
-            [name, value] if name == "--seeds" => seeds = value.parse().ok()?,
-            [name, value] if name == "--from" => from = value.parse().ok()?,
-            _ => return None,
+/// Which worlds.
+struct Asked {
+    from: u64,
+    seeds: u64,
+    threads: usize,
+}
+
+impl Asked {
+    fn of(arguments: &[String]) -> Option<Self> {
+        let mut asked = Self {
+            from: 0,
+            seeds: 1_000,
+            threads: 1,
+        };
+        for pair in arguments.chunks(2) {
+            match pair {
+                [name, value] if name == "--seeds" => asked.seeds = value.parse().ok()?,
+                [name, value] if name == "--from" => asked.from = value.parse().ok()?,
+                [name, value] if name == "--threads" => asked.threads = value.parse().ok()?,
+                _ => return None,
+            }
         }
+        Some(asked)
     }
-    Some((from, seeds))
 }

@@ -9,7 +9,7 @@ use artoo_protocol::message::{ConfirmationAnswer, ConfirmationRequest, Consent, 
 use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit, Reach};
 
 /// The actions of one task.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Actions {
     blocked: Vec<String>,
     blocked_targets: Vec<String>,

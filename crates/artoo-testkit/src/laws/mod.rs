@@ -3,6 +3,8 @@
 //! Owns an independent reading of the rules; it shares no code with the roles that have to keep them.
 
 mod actions;
+mod costs;
+mod naming;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +17,8 @@ use artoo_protocol::tool::{Invocation, Permit};
 use artoo_protocol::{Answer, CallId, Command, Envelope, Message, MessageKind, Role, SubTaskId, route};
 
 use actions::Actions;
+use costs::Costs;
+use naming::Naming;
 
 /// Whether the task has its FinalResult.
 pub fn has_end(records: &[Record]) -> bool {
@@ -25,31 +29,18 @@ pub fn has_end(records: &[Record]) -> bool {
 
 /// Every law that the journal of one task breaks, in words. `offered` are the tools that exist.
 pub fn broken(records: &[Record], offered: &[String]) -> Vec<String> {
-    let mut watch = Watch {
-        offered,
-        ..Watch::default()
-    };
+    let mut watch = Watch::new(offered);
     for record in records {
-        match &record.entry {
-            Entry::Published { envelope } => watch.published(envelope),
-            Entry::Commanded { role, command } => watch.commanded(*role, command),
-            Entry::Answered { role, call, answer } => watch.answered(*role, *call, answer),
-            Entry::Stepped {
-                role: Role::R7,
-                cause: StepCause::Message { seq },
-                ..
-            } => {
-                watch.before_r7.remove(seq);
-            }
-            Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
-        }
+        watch.see(record);
     }
     watch.wrongs
 }
 
-#[derive(Default)]
-struct Watch<'a> {
+/// Looks at the records of one task as they are written, so that a broken law is known with the step that broke it.
+#[derive(Clone, Default)]
+pub struct Watch<'a> {
     offered: &'a [String],
+    seen: usize,
     wrongs: Vec<String>,
     ends: u32,
     aborted: bool,
@@ -66,9 +57,51 @@ struct Watch<'a> {
     outcomes: BTreeMap<SubTaskId, OutcomeStatus>,
     corrections: BTreeMap<SubTaskId, u32>,
     actions: Actions,
+    costs: Costs,
+    naming: Naming,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    /// Of a task of which nothing is written yet. `offered` are the tools that exist.
+    pub fn new(offered: &'a [String]) -> Self {
+        Self {
+            offered,
+            ..Self::default()
+        }
+    }
+
+    /// The next record.
+    pub fn see(&mut self, record: &Record) {
+        self.seen += 1;
+        if record.n != self.seen as u64 {
+            self.wrong(format!("record {} has the number {}", self.seen, record.n));
+        }
+        match &record.entry {
+            Entry::Published { envelope } => self.published(envelope),
+            Entry::Commanded { role, command } => self.commanded(*role, command),
+            Entry::Answered { role, call, answer } => self.answered(*role, *call, answer),
+            Entry::Stepped {
+                role: Role::R7,
+                cause: StepCause::Message { seq },
+                ..
+            } => {
+                self.before_r7.remove(seq);
+                self.naming.r7_took(*seq);
+            }
+            Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
+        }
+    }
+
+    /// How many records it has seen.
+    pub const fn seen(&self) -> usize {
+        self.seen
+    }
+
+    /// Every law that was broken so far, in words.
+    pub fn wrongs(&self) -> &[String] {
+        &self.wrongs
+    }
+
     fn wrong(&mut self, what: impl Into<String>) {
         self.wrongs.push(what.into());
     }
@@ -96,6 +129,7 @@ impl Watch<'_> {
         if route(kind, from).is_some_and(|route| route.to == Role::R7 || route.copies.contains(&Role::R7)) {
             self.before_r7.insert(envelope.seq);
         }
+        self.naming.said(envelope);
         self.heard(&envelope.payload);
     }
 
@@ -123,6 +157,11 @@ impl Watch<'_> {
             Message::PlanDirective(directive) => self.directed(directive),
             Message::ConfirmationRequest(request) => self.actions.asked(request),
             Message::ConfirmationAnswer(answer) => self.actions.decided(answer),
+            Message::BudgetReached(reached) => {
+                let wrongs = self.costs.told(reached);
+                self.wrongs.extend(wrongs);
+            }
+            Message::TaskResumed(_) => self.costs.resumed(),
             Message::TaskAborted(_) => self.aborted = true,
             Message::FinalResult(result) => self.ended(result),
             // Nothing to be said about the rest.
@@ -225,6 +264,10 @@ impl Watch<'_> {
         if self.aborted && !matches!(command, Command::Store { .. }) {
             self.wrong(format!("{role} had something done after the abort"));
         }
+        if self.ends > 0 && !matches!(command, Command::Store { .. }) {
+            self.wrong(format!("{role} had something done after the end"));
+        }
+        self.costs.commanded(role, command);
         match command {
             Command::Assess { call, invocation, .. } => self.actions.assessing(*call, invocation),
             Command::RunTool { invocation, permit, .. } => self.runs(role, invocation, *permit),
@@ -245,6 +288,8 @@ impl Watch<'_> {
         if let (Role::R3, Answer::Assessed(assessment)) = (role, answer) {
             self.actions.assessed(call, assessment);
         }
+        let wrong = self.costs.answered(role, call, answer);
+        self.wrongs.extend(wrong);
     }
 
     fn runs(&mut self, role: Role, invocation: &Invocation, permit: Permit) {
@@ -296,6 +341,8 @@ impl Watch<'_> {
         if result.summary.trim().is_empty() {
             self.wrong("a task ended without a word");
         }
+        let wrongs = self.naming.ended(result);
+        self.wrongs.extend(wrongs);
     }
 }
 

@@ -2,21 +2,72 @@
 //!
 //! Owns what is lost with a process and in which order resumed roles begin; follows the rules of the real driver.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use artoo_bus::Recovered;
 use artoo_bus::journal::read;
-use artoo_protocol::journal::Record;
+use artoo_bus::{Meter, Recovered};
+use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::TaskResumed;
-use artoo_protocol::{Actor, Envelope, EnvelopeId, Event, Message, Role, TaskId, Timestamp};
+use artoo_protocol::{Actor, Answer, CallId, Envelope, EnvelopeId, Event, Message, Role, TaskId, Timestamp};
 
 use super::{Due, Seat, World, Written};
 use crate::surroundings::Surroundings;
 
 impl<S: Surroundings> World<S> {
+    /// Lets the process die with the `written`-th record of this world. With `last_deed` the action of which that record is the
+    /// intention still happens.
+    pub const fn light(&mut self, written: u64, last_deed: bool) {
+        self.last_deed = last_deed;
+        self.journals.light(written);
+    }
+
+    /// The clock is set, or the machine sleeps: what is under way comes as much later or earlier by the clock.
+    pub fn jump(&mut self, to: Timestamp) {
+        let moved = |at: Timestamp| {
+            let after = at.as_millis().saturating_add(to.as_millis());
+            Timestamp::from_millis(after.saturating_sub(self.now.as_millis()))
+        };
+        self.queue = std::mem::take(&mut self.queue)
+            .into_iter()
+            .map(|((at, order), due)| ((moved(at), order), due))
+            .collect();
+        for seat in &mut self.seats {
+            seat.last_message = moved(seat.last_message);
+        }
+        self.now = to;
+    }
+
+    /// With the power goes what was not waited for: the journal may not know of an action any more, and it happens once more.
+    pub fn lose_power(&mut self, task: &TaskId, kept: usize) {
+        self.journals.lose(task, kept);
+        self.performed.retain(|_, done| done.surely_known);
+    }
+
+    /// The person wants these actions done again though they may have happened.
+    pub fn allow_again(&mut self, task: &TaskId, calls: &BTreeSet<CallId>) {
+        self.again
+            .extend(calls.iter().map(|call| (task.suffix().to_owned(), *call)));
+    }
+
+    /// What models used before counts on.
+    pub fn restore(&mut self, meter: Meter, records: &[Record]) {
+        self.meter = meter;
+        for record in records {
+            if let Entry::Answered {
+                answer: Answer::Model(Ok(reply)),
+                ..
+            } = &record.entry
+                && let Some(task) = read::task_id(records)
+            {
+                self.meter.restore(task, &reply.model, &reply.usage);
+            }
+        }
+    }
+
     /// The process dies: the roles and everything on its way is gone, also what the person was about to answer. What the person
     /// will say by themselves comes all the same.
     pub fn crash(&mut self) {
+        self.journals.revive();
         self.seats.clear();
         self.queue.retain(|_, due| match due {
             Due::Deliver { .. } => false,
@@ -31,8 +82,16 @@ impl<S: Surroundings> World<S> {
     /// journal with the message that says so, and puts the questions again that are open in it.
     pub fn take_up(&mut self, task: &TaskId, now: Timestamp) -> Vec<Record> {
         self.now = now;
-        let seq = self.log.len() as u64 + 1;
-        let last = self.journals.records(task).last().map_or(now, |record| record.at);
+        let records = self.journals.records(task);
+        let last = records.last().map_or(now, |record| record.at);
+        let seq = read::last_seq(records) + 1;
+        // What the journal does not hold was not said.
+        let said = records.iter().filter_map(|record| match &record.entry {
+            Entry::Published { envelope } => Some(envelope.clone()),
+            _ => None,
+        });
+        self.log = said.collect();
+        self.seq = seq + 1;
         let id = read::task_id(self.journals.records(task)).unwrap_or(task).clone();
         let resumed = TaskResumed {
             task_id: id.clone(),

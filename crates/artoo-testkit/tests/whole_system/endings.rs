@@ -1,8 +1,8 @@
 //! Every way in which a task can end, and that each ends in exactly one FinalResult.
 
-use artoo_protocol::message::{BudgetKind, BudgetReached, Cause, Consent, Ending};
+use artoo_protocol::message::{Cause, Consent, Ending};
 use artoo_protocol::model::{ModelError, ModelReply, ModelRequest};
-use artoo_protocol::{Finite, MessageKind, Millis, Role};
+use artoo_protocol::{MessageKind, Millis, Role};
 use artoo_testkit::scripted::form_name;
 use artoo_testkit::{NEVER, Person, Reply, Scene, Scripted, Settings, whole};
 use serde_json::{Value, json};
@@ -311,25 +311,22 @@ fn a_tool_that_never_ends_is_stopped_by_the_time_budget() {
 
 #[test]
 fn a_budget_of_tokens_ends_the_task() {
-    let reached = |task: &artoo_protocol::TaskId| BudgetReached {
-        task_id: task.clone(),
-        budget: BudgetKind::Tokens,
-        used: Finite::new(120_000.0).unwrap(),
-        limit: Finite::new(100_000.0).unwrap(),
+    let settings = Settings {
+        max_tokens: Some(200),
+        ..Settings::default()
     };
     let script = judged_everywhere();
+    // 110 for each answer, one a second.
     let run = run_with(
-        Settings::default(),
+        settings,
         Scene::new(script.into_mind(Millis(1_000))),
         REQUEST,
-        |world, task| {
-            world.say(Role::Runtime, Millis(2_500), reached(task));
-        },
+        |_, _| (),
     );
     let end = run.end();
     assert_eq!((end.directive, end.cause), (Ending::Abandon, Cause::Budget));
-    assert!(end.summary.contains("120000"), "{}", end.summary);
-    assert_eq!(run.took(), Millis(2_500));
+    assert!(end.summary.contains("220"), "{}", end.summary);
+    assert_eq!(run.took(), Millis(2_000));
     assert_eq!(run.count(MessageKind::ExecutionResult), 0);
 }
 

@@ -1,8 +1,15 @@
-//! A few hundred random worlds; many more with `cargo run --release -p artoo-testkit --bin simulate -- --seeds N`.
+//! A few hundred random worlds, and the proof that each law can be broken; many more worlds with
+//! `cargo run --profile sim -p artoo-testkit --bin simulate -- --seeds N`.
 
 use std::collections::BTreeSet;
 
-use artoo_testkit::chaos::play;
+use artoo_protocol::MessageKind;
+use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::message::Cause;
+use artoo_testkit::chaos::{play, play_trial, play_with};
+use artoo_testkit::laws;
+use artoo_testkit::sabotage::{Saboteur, Wrong};
+use artoo_testkit::trial::{Blow, Fault, Trial, shrink};
 
 #[test]
 fn no_random_world_breaks_a_law() {
@@ -21,4 +28,131 @@ fn the_same_seed_gives_the_same_run() {
     for seed in [1, 2, 3] {
         assert_eq!(play(seed).unwrap().world.log, play(seed).unwrap().world.log);
     }
+}
+
+/// What goes wrong in a world with a role that does this wrong.
+fn wrongs(trial: &Trial, wrong: Wrong) -> Vec<String> {
+    play_with(trial, Some(Saboteur::new(wrong))).unwrap().wrongs
+}
+
+/// A world that gives the wrong its chance: without crashes that a role which decides otherwise could not outlive, and with them where
+/// they are what it needs.
+fn chance(seed: u64, wrong: Wrong) -> Trial {
+    let mut trial = Trial::of(seed);
+    let crash = |fault: &Fault| matches!(fault.what, Blow::Crash(_));
+    match wrong {
+        Wrong::Twice => {}
+        Wrong::ForgetsSpending => trial.max_tokens = Some(20_000),
+        _ => trial.faults.retain(|fault| !crash(fault)),
+    }
+    trial
+}
+
+#[test]
+fn each_law_can_be_broken_and_is_noticed() {
+    let mut unnoticed = Vec::new();
+    for (wrong, words) in Wrong::ALL {
+        let says = |seed: &u64| {
+            let said = wrongs(&chance(*seed, wrong), wrong);
+            said.iter().any(|said| said.contains(words))
+        };
+        let Some(seed) = (0..600).find(says) else {
+            unnoticed.push((wrong, words));
+            continue;
+        };
+        let sound = play_trial(&chance(seed, wrong)).unwrap().wrongs;
+        assert_eq!(sound, Vec::<String>::new(), "the same world without {wrong:?}");
+        println!("{wrong:?}: {words} (world {seed})");
+    }
+    assert_eq!(unnoticed, [], "what nobody notices");
+}
+
+#[test]
+fn a_broken_world_becomes_smaller_and_stays_broken() {
+    let wrong = Wrong::WithoutConsent;
+    let way = |trial: &Trial| {
+        let said = wrongs(trial, wrong);
+        said.iter()
+            .any(|said| said.contains("without consent"))
+            .then(|| "without consent".to_owned())
+    };
+    let trial = (0..500)
+        .map(Trial::of)
+        .find(|trial| trial.faults.len() > 1 && way(trial).is_some())
+        .unwrap();
+    let small = shrink(trial.clone(), 300, way);
+    assert!(way(&small).is_some(), "it is still broken");
+    assert!(
+        small.faults.is_empty() && small.tasks.len() == 1 && small.pace == 0,
+        "{small:#?}"
+    );
+    let written = serde_json::to_string(&small).unwrap();
+    let read: Trial = serde_json::from_str(&written).unwrap();
+    assert_eq!(read, small, "what is printed is what is read");
+    assert_eq!(wrongs(&read, wrong), wrongs(&small, wrong), "and replays exactly");
+}
+
+/// The bus refuses these, so no role can bring them about; in a journal that somebody changed they are noticed.
+#[test]
+fn what_the_bus_refuses_is_noticed_in_a_journal_too() {
+    let offered = artoo_testkit::whole::offered();
+    let of = |cause: Cause| {
+        let run = (0..500)
+            .map(|seed| play(seed).unwrap())
+            .find(|run| run.causes == [cause] && run.crashes == 0);
+        run.unwrap().world.journals.all().next().unwrap().1.to_vec()
+    };
+    let kind = |record: &Record| match &record.entry {
+        Entry::Published { envelope } => Some(envelope.payload.kind()),
+        _ => None,
+    };
+    let said = |mut records: Vec<Record>| {
+        for (record, n) in records.iter_mut().zip(1..) {
+            record.n = n;
+        }
+        laws::broken(&records, &offered).join("\n")
+    };
+    let records = of(Cause::Met);
+    assert_eq!(said(records.clone()), "");
+    let mut twice = records.clone();
+    twice.push(
+        records
+            .iter()
+            .find(|record| kind(record) == Some(MessageKind::FinalResult))
+            .unwrap()
+            .clone(),
+    );
+    assert!(said(twice).contains("a second FinalResult"));
+    let mut after = records.clone();
+    after.push(
+        records
+            .iter()
+            .find(|record| matches!(record.entry, Entry::Commanded { .. }))
+            .unwrap()
+            .clone(),
+    );
+    assert!(said(after).contains("something done after the end"));
+    let mut gap = records.clone();
+    gap.remove(gap.len() / 2);
+    assert!(
+        laws::broken(&gap, &offered)
+            .iter()
+            .any(|wrong| wrong.contains("has the number"))
+    );
+
+    let mut aborted = of(Cause::Aborted);
+    assert_eq!(said(aborted.clone()), "");
+    let at = aborted
+        .iter()
+        .position(|record| kind(record) == Some(MessageKind::TaskAborted))
+        .unwrap();
+    aborted.insert(
+        at + 1,
+        records
+            .iter()
+            .find(|record| kind(record) == Some(MessageKind::SubTask))
+            .unwrap()
+            .clone(),
+    );
+    assert!(said(aborted).contains("after the abort"));
 }

@@ -1,0 +1,193 @@
+//! Roles that do wrong on purpose, one wrong at a time: they show that each law of the simulation can be broken (design §2).
+//!
+//! Owns the wrongs, and which words each of them must call forth. The laws themselves know nothing of them.
+
+use artoo_protocol::message::{AuditQuery, Cause, Ending, OutcomeStatus};
+use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::tool::{Invocation, Permit};
+use artoo_protocol::{CallId, Command, Event, Message, MessageKind, Role};
+use serde_json::Value;
+
+/// One wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// R7 never says how the task ended.
+    NoEnding,
+    /// R3 does what it should have asked about.
+    WithoutConsent,
+    /// After a crash, what may have happened is done again unasked.
+    Twice,
+    /// R7 calls accepted what R4b rejected.
+    Accepts,
+    /// R7 calls a rejected result a success.
+    Succeeds,
+    /// R7 names nothing that is missing.
+    NamesNothing,
+    /// R2 and R3 never hear what is blocked.
+    ForgetsBlocked,
+    /// After a crash, the meter begins at nothing.
+    ForgetsSpending,
+    /// R3 never hears that a task is over.
+    KeepsState,
+    /// A role does not decide the same when it decides again.
+    Dices,
+    /// A role sleeps through its deadline.
+    Oversleeps,
+    /// R7 counts one directive too many.
+    Miscounts,
+    /// R4b accepts whatever failed.
+    AcceptsAll,
+    /// R7 asks a model.
+    Oversteps,
+    /// R3 publishes what no route allows it.
+    Meddles,
+}
+
+impl Wrong {
+    /// Every wrong, with words of the law that it breaks.
+    pub const ALL: [(Self, &'static str); 15] = [
+        (Self::NoEnding, "a task has no FinalResult"),
+        (Self::WithoutConsent, "ran without consent"),
+        (Self::Twice, "was done twice"),
+        (Self::Accepts, "accepted without R4b's acceptance"),
+        (Self::Succeeds, "a rejected result was called a success"),
+        (Self::NamesNothing, "did not pass and is not named"),
+        (Self::ForgetsBlocked, "after it was blocked"),
+        (Self::ForgetsSpending, "and the budget counts"),
+        (Self::KeepsState, "states are left behind"),
+        (Self::Dices, "replay: "),
+        (Self::Oversleeps, "does not move"),
+        (Self::Miscounts, "are counted as"),
+        (Self::AcceptsAll, "R4b accepted what did not match"),
+        (Self::Oversteps, "asked a model"),
+        (Self::Meddles, "may not send"),
+    ];
+}
+
+/// A wrong at work in one world.
+#[derive(Clone, Debug)]
+pub struct Saboteur {
+    wrong: Wrong,
+    /// What R3 had looked at last.
+    assessed: Option<Invocation>,
+    /// A gap that R4b found in what had matched.
+    rejected: bool,
+}
+
+impl Saboteur {
+    /// One that has done nothing yet.
+    pub const fn new(wrong: Wrong) -> Self {
+        Self {
+            wrong,
+            assessed: None,
+            rejected: false,
+        }
+    }
+
+    /// Whether what was unfinished is done again unasked.
+    pub fn repeats(&self) -> bool {
+        self.wrong == Wrong::Twice
+    }
+
+    /// Whether what was spent is forgotten.
+    pub fn forgets_spending(&self) -> bool {
+        self.wrong == Wrong::ForgetsSpending
+    }
+
+    /// Changes what a role hears; `false` when it does not hear it at all.
+    pub fn hears(&self, role: Role, event: &mut Event) -> bool {
+        match (self.wrong, role, event) {
+            (Wrong::Oversleeps, Role::R2 | Role::R3 | Role::R7, Event::Wake) => false,
+            (Wrong::KeepsState, Role::R3, Event::Message { envelope }) => !matches!(
+                envelope.payload.kind(),
+                MessageKind::FinalResult | MessageKind::TaskAborted
+            ),
+            (Wrong::ForgetsBlocked, Role::R2, Event::Message { envelope }) => {
+                if let Message::PlanDirective(directive) = &mut envelope.payload {
+                    directive.blocked_tools.clear();
+                    directive.blocked_targets.clear();
+                }
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Changes what a role wants.
+    pub fn wants(&mut self, role: Role, commands: &mut Vec<Command>) {
+        let mut more = Vec::new();
+        commands.retain_mut(|command| self.changes(role, command, &mut more));
+        commands.append(&mut more);
+    }
+
+    /// Changes one command, adds others; `false` when nothing is left of it.
+    fn changes(&mut self, role: Role, command: &mut Command, more: &mut Vec<Command>) -> bool {
+        if let (Role::R3, Command::Assess { invocation, .. }) = (role, &*command) {
+            self.assessed = Some(invocation.clone());
+        }
+        let Command::Publish { task_id, message } = command else {
+            return true;
+        };
+        let task = task_id.clone();
+        match (self.wrong, message.as_mut()) {
+            (Wrong::NoEnding, Message::FinalResult(_)) => return false,
+            (Wrong::WithoutConsent, Message::ConfirmationRequest(request)) => {
+                if let (Some(task_id), Some(invocation)) = (task, self.assessed.clone()) {
+                    let permit = Permit {
+                        effect: request.effect,
+                        confirmed: true,
+                        seen: 0,
+                    };
+                    more.push(Command::RunTool {
+                        task_id,
+                        call: CallId(1_000_000),
+                        invocation,
+                        permit,
+                    });
+                }
+            }
+            (Wrong::Accepts, Message::FinalResult(result)) if result.directive == Ending::Abandon => {
+                result.directive = Ending::Accept;
+                result.cause = Cause::Met;
+            }
+            (Wrong::Succeeds, Message::ReplanRequest(request)) => {
+                self.rejected = request
+                    .outcomes
+                    .iter()
+                    .all(|outcome| outcome.status == OutcomeStatus::Matched);
+            }
+            (Wrong::Succeeds, Message::FinalResult(result)) if self.rejected => {
+                result.directive = Ending::Success;
+                result.cause = Cause::WithinThreshold;
+            }
+            (Wrong::NamesNothing, Message::FinalResult(result)) => {
+                result.unmet.clear();
+                result.unverified.clear();
+            }
+            (Wrong::Dices, Message::TaskSpec(spec)) => spec.intent.push_str(" or so"),
+            (Wrong::Miscounts, Message::FinalResult(result)) => result.replans += 1,
+            (Wrong::AcceptsAll, Message::OutcomeSummary(summary)) => {
+                for outcome in &mut summary.outcomes {
+                    outcome.criteria_verdicts.pop();
+                }
+            }
+            (Wrong::Meddles, Message::ExecutionResult(_)) => {
+                more.push(Command::Publish {
+                    task_id: task,
+                    message: Box::new(Message::AuditQuery(AuditQuery {})),
+                });
+            }
+            (Wrong::Oversteps, Message::PlanDirective(_)) => {
+                if let Some(task_id) = task {
+                    more.push(Command::CallModel {
+                        task_id,
+                        call: CallId(0),
+                        request: ModelRequest::structured(Tier::Brain, "", String::new(), "advice", Value::Null),
+                    });
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+}
