@@ -74,6 +74,11 @@ impl Dreaming {
         }
     }
 
+    /// Ends without looking at what is left.
+    pub fn give_up(self) {
+        drop(Stopping(self.task));
+    }
+
     /// Looks at what is left, for at most [`LAST_DREAM`], and ends. Dropping this future ends it at once.
     pub async fn finish(self) {
         let _ = self.finish.send(());

@@ -5,9 +5,14 @@
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use artoo_protocol::text::printable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+
+/// Time between two looks at standard output.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The first failure of standard output.
 static FAILED: Mutex<Option<std::io::Error>> = Mutex::new(None);
@@ -41,6 +46,23 @@ pub fn note(text: &str) {
 /// Whether nobody takes results any more.
 pub fn is_broken() -> bool {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
+/// Returns when the reading end of standard output was closed; never where it is no pipe. A pipe says so only to who looks.
+pub async fn reader_is_gone() {
+    while !is_broken() && !hung_up() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn hung_up() -> bool {
+    let stdout = std::io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+        && polled
+            .iter()
+            .any(|fd| fd.revents().intersects(PollFlags::ERR | PollFlags::HUP))
 }
 
 /// Why a result did not arrive; a reader that left on its own accord, as `head` does, wanted no more.

@@ -61,10 +61,14 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
         let task = match left {
             Ok(Left::ToResume(task)) => task,
             Ok(Left::ForGood) => break Ok(0),
+            Ok(Left::Stopped) => break Ok(130),
             Err(failure) => break Err(failure),
         };
         // The roles of an interrupted task are built as they were then, so it gets a system of its own.
         past = take_up(&settings, env, show, *task, &terminal, &mut signals, past).await?;
+        if signals.ends().is_some() {
+            break Ok(130);
+        }
     }
 }
 
@@ -115,6 +119,8 @@ async fn take_up(
 /// How a conversation was left.
 enum Left {
     ForGood,
+    /// With a task, by a signal that meant the program.
+    Stopped,
     ToResume(Box<Interrupted>),
 }
 
@@ -178,6 +184,9 @@ async fn converse(
                 present(settings, &result, show);
             }
             Err(failure) => complain(&failure),
+        }
+        if signals.ends().is_some() {
+            return Ok(Left::Stopped);
         }
     }
 }

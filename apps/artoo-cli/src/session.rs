@@ -154,6 +154,12 @@ impl Session {
                     asked = None;
                     self.say(&task_id, TaskAborted { task_id: task_id.clone(), reason: signal.to_owned() })?;
                 }
+                // Whoever follows the messages is the one for whom the task runs.
+                () = output::reader_is_gone(), if self.show == Show::Json && !aborted => {
+                    aborted = true;
+                    asked = None;
+                    self.say(&task_id, TaskAborted { task_id: task_id.clone(), reason: "nobody reads the messages any more".to_owned() })?;
+                }
             }
         };
         self.catch_up(&mut tap, seq, aborted);

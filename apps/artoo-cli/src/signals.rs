@@ -12,6 +12,16 @@ pub struct Signals {
     terminate: Signal,
     /// None where it was ignored when the program began, as under `nohup`.
     hangup: Option<Signal>,
+    came: Option<Came>,
+}
+
+/// What came last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// Meant for the task.
+    Interrupt,
+    /// Meant for the program.
+    End(&'static str),
 }
 
 impl Signals {
@@ -28,20 +38,41 @@ impl Signals {
             } else {
                 Some(signal(SignalKind::hangup())?)
             },
+            came: None,
         })
     }
 
     /// The next one, in words.
     pub async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "stopped by Ctrl+C",
-            why = Self::end(&mut self.terminate, &mut self.hangup) => why,
+        let (came, why) = tokio::select! {
+            _ = self.interrupt.recv() => (Came::Interrupt, "stopped by Ctrl+C"),
+            why = Self::end(&mut self.terminate, &mut self.hangup) => (Came::End(why), why),
+        };
+        self.came = Some(came);
+        why
+    }
+
+    /// The next one that is meant for the program and not for a task, or the one that stopped a task.
+    pub async fn leave(&mut self) -> &'static str {
+        if let Some(why) = self.ends() {
+            return why;
+        }
+        let why = Self::end(&mut self.terminate, &mut self.hangup).await;
+        self.came = Some(Came::End(why));
+        why
+    }
+
+    /// Why the program is to end, if it is.
+    pub const fn ends(&self) -> Option<&'static str> {
+        match self.came {
+            Some(Came::End(why)) => Some(why),
+            Some(Came::Interrupt) | None => None,
         }
     }
 
-    /// The next one that is meant for the program and not for a task.
-    pub async fn leave(&mut self) -> &'static str {
-        Self::end(&mut self.terminate, &mut self.hangup).await
+    /// Whether somebody wants an end, of the task or of the program, and waits for it.
+    pub const fn pressing(&self) -> bool {
+        self.came.is_some()
     }
 
     async fn end(terminate: &mut Signal, hangup: &mut Option<Signal>) -> &'static str {
@@ -55,6 +86,9 @@ impl Signals {
     pub fn forget_interrupts(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         while self.interrupt.poll_recv(&mut context).is_ready() {}
+        if self.came == Some(Came::Interrupt) {
+            self.came = None;
+        }
     }
 }
 

@@ -120,11 +120,16 @@ impl System {
     /// [`LAST_DREAM`](crate::dreaming::LAST_DREAM).
     pub async fn shutdown(self, signals: &mut Signals) {
         if let Some(dreaming) = self.dreaming {
-            // What the last task taught is written before it is dreamt of.
-            let _ = tokio::time::timeout(GRACE.to_duration(), self.runtime.shell().hub().at_rest()).await;
-            tokio::select! {
-                () = dreaming.finish() => {}
-                _ = signals.next() => {}
+            // Who presses Ctrl+C, or shuts the machine down, does not wait for dreams.
+            if signals.pressing() {
+                dreaming.give_up();
+            } else {
+                // What the last task taught is written before it is dreamt of.
+                let _ = tokio::time::timeout(GRACE.to_duration(), self.runtime.shell().hub().at_rest()).await;
+                tokio::select! {
+                    () = dreaming.finish() => {}
+                    _ = signals.next() => {}
+                }
             }
         }
         let report = self.runtime.shutdown(GRACE).await;

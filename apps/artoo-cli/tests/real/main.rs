@@ -26,4 +26,6 @@ mod pages;
 mod reading;
 mod repl;
 mod replay;
+#[cfg(target_os = "linux")] // what runs is looked for in /proc
+mod shutdown;
 mod support;

@@ -16,7 +16,7 @@ use crate::support::{LIMIT, Sandbox, told};
 
 /// A program with a terminal of its own.
 pub struct Pty {
-    keyboard: File,
+    keyboard: Option<File>,
     screen: Arc<Screen>,
     seen: usize,
     child: Child,
@@ -27,6 +27,8 @@ struct Screen {
     /// What came, and whether the other end is closed.
     state: Mutex<(String, bool)>,
     changed: Condvar,
+    /// Whether nobody looks any more.
+    closed: AtomicBool,
 }
 
 impl Pty {
@@ -37,6 +39,8 @@ impl Pty {
             return None;
         };
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // Else what runs in the terminal would keep it open.
+        rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         tcsetwinsize(
@@ -70,13 +74,13 @@ impl Pty {
                 state.0.push_str(&String::from_utf8_lossy(&bytes[..read]));
                 state.1 = read == 0;
                 shared.changed.notify_all();
-                if read == 0 {
+                if read == 0 || shared.closed.load(Ordering::SeqCst) {
                     return;
                 }
             }
         });
         Some(Self {
-            keyboard,
+            keyboard: Some(keyboard),
             screen,
             seen: 0,
             child,
@@ -101,7 +105,16 @@ impl Pty {
     }
 
     pub fn send(&mut self, text: &str) {
-        self.keyboard.write_all(text.as_bytes()).unwrap();
+        self.keyboard.as_ref().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Closes the terminal, as closing its window does, and gives the exit code of what ran in it.
+    pub fn close(mut self) -> Option<i32> {
+        self.screen.closed.store(true, Ordering::SeqCst);
+        // Whoever reads the screen holds it open; the echo of this wakes them.
+        self.send("x");
+        self.keyboard = None;
+        self.child.wait().unwrap().code()
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
