@@ -631,6 +631,48 @@ fn no_cassette_holds_a_secret_or_a_path_of_its_machine() {
     }
 }
 
+/// A journal of each format is kept, and gives the same decisions by itself: without the world, the settings and the prompts of today.
+/// `UPDATE_JOURNALS=1` makes that of the present format anew, which is needed when a role decides otherwise than before.
+#[test]
+fn the_kept_journals_give_the_same_decisions() {
+    let kept = fixtures().join("journals");
+    if std::env::var_os("UPDATE_JOURNALS").is_some() {
+        let stage = Stage::set();
+        let text = "Write the e-mail address of every customer in orders.csv into emails.txt, one per line, each once.";
+        assert!(
+            stage
+                .replaying("replanned", &["run", text])
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
+        let mut made = std::fs::read_dir(stage.dir.path().join("home/.artoo/tasks")).unwrap();
+        let journal = std::fs::read_to_string(made.next().unwrap().unwrap().path()).unwrap();
+        // The places of a run are a part of it; those of this machine are not to be kept.
+        let place = stage.dir.path().to_str().unwrap();
+        std::fs::write(kept.join("replanned.jsonl"), journal.replace(place, "/somewhere")).unwrap();
+    }
+    for path in all("journals") {
+        let stage = Stage::set();
+        let records = read::read_file(&path).unwrap().records;
+        let task = read::task_id(&records).unwrap().clone();
+        let tasks = stage.dir.path().join("home/.artoo/tasks");
+        std::fs::create_dir_all(&tasks).unwrap();
+        std::fs::copy(&path, tasks.join(format!("{task}.jsonl"))).unwrap();
+        let out = stage.artoo(&["replay", task.as_str(), "--json"]).output().unwrap();
+        assert!(
+            out.status.success(),
+            "{}: {}",
+            path.display(),
+            String::from_utf8_lossy(&out.stdout)
+        );
+        let replayed = json(&out.stdout);
+        assert_eq!(replayed["same"], true);
+        assert!(replayed["steps"].as_u64().unwrap() >= 50, "{replayed}");
+    }
+}
+
 /// Journals of earlier versions stay readable, so one of each format is kept.
 #[test]
 fn the_journal_of_a_replanned_task_is_read_and_summarised() {
