@@ -15,9 +15,9 @@ mod bad_input;
 mod consent;
 mod conversation;
 mod crash;
-mod judging;
 #[cfg(target_os = "linux")]
 mod faults;
+mod judging;
 mod lab;
 mod memory;
 mod models;
