@@ -176,6 +176,7 @@ fn the_evidence_of_every_check_can_be_had_again_from_the_journal() {
         web: None,
         undo: None,
         sandbox: Confinement::unchecked(),
+        grants: Vec::new(),
     });
     let world = WorldConfig::new(sandbox.project(), sandbox.workspace(), Some(sandbox.home()));
     let checks = WorldChecks::new(world, Arc::new(tools));
