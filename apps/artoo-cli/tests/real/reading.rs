@@ -115,10 +115,7 @@ fn what_cannot_be_explained_is_said() {
         .run(&["ggs", "explain", "begun_00000001"])
         .refused(0, &["has not decided anything about this task yet"]);
     // Parameters of a later version: explaining with others would be wrong.
-    let opened = first[0].replace(
-        "\"memory\":true",
-        "\"memory\":true,\"roles\":{\"controller\":{\"zeta\":1}}",
-    );
+    let opened = first[0].replace("\"controller\":{", "\"controller\":{\"zeta\":1,");
     assert_ne!(opened, first[0]);
     with("later_00000002", &[&opened]);
     sandbox

@@ -139,10 +139,14 @@ fn a_slow_disk_never_delays_whoever_feeds_it() {
     recorder.finish(at(1)).unwrap();
 
     let verified = verify(folder.path(), &[]).unwrap();
-    assert_eq!(verified.gaps, 1);
+    // The thread takes what waits in one go or in two, and each leaves its own gap.
+    assert!((1..=2).contains(&verified.gaps), "{}", verified.gaps);
     let records = records(folder.path());
     let written = records.iter().filter(|record| !record["envelope"].is_null()).count();
-    let missed = records.last().unwrap()["gap"]["count"].as_u64().unwrap();
+    let missed: u64 = records
+        .iter()
+        .filter_map(|record| record["gap"]["count"].as_u64())
+        .sum();
     assert_eq!(
         u64::try_from(written).unwrap() + missed,
         110,

@@ -11,8 +11,9 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::config::Timeouts;
+use super::pieces::{Gap, Pieces};
 use super::sse::{Decoder, TooLong};
-use super::transport::{Body, Broken, Head, Transport};
+use super::transport::{Broken, Head, Transport};
 use super::wire::{Collected, ProviderError, Wire, provider_error};
 
 /// Longest answer in bytes.
@@ -63,13 +64,8 @@ pub(super) async fn exchange(
     let (head, body) = sent
         .map_err(|_| stalled("no answer began", target.timeouts.first_token))?
         .map_err(|broken| from_broken(broken, target))?;
-    let mut pieces = Pieces {
-        body,
-        deadline: first,
-        wait: target.timeouts.first_token,
-        idle: target.timeouts.idle,
-        total: 0,
-    };
+    let Timeouts { first_token, idle, .. } = target.timeouts;
+    let mut pieces = Pieces::new(body, first, first_token, idle);
     if (200..300).contains(&head.status) {
         return read_answer(&mut pieces, target).await;
     }
@@ -79,18 +75,13 @@ pub(super) async fn exchange(
 
 /// Reads a document that is no answer of a model.
 pub(super) async fn fetch(transport: &dyn Transport, target: &Target<'_>) -> Result<Value, Failure> {
-    let first = Instant::now() + target.timeouts.idle;
+    let idle = target.timeouts.idle;
+    let first = Instant::now() + idle;
     let sent = timeout_at(first, transport.get(target.url)).await;
     let (head, body) = sent
-        .map_err(|_| stalled("no answer began", target.timeouts.idle))?
+        .map_err(|_| stalled("no answer began", idle))?
         .map_err(|broken| from_broken(broken, target))?;
-    let mut pieces = Pieces {
-        body,
-        deadline: first,
-        wait: target.timeouts.idle,
-        idle: target.timeouts.idle,
-        total: 0,
-    };
+    let mut pieces = Pieces::new(body, first, idle, idle);
     if !(200..300).contains(&head.status) {
         let text = error_text(&mut pieces).await;
         return Err(from_status(&head, &text, target));
@@ -108,30 +99,6 @@ pub(super) async fn fetch(transport: &dyn Transport, target: &Target<'_>) -> Res
         }
     }
     serde_json::from_slice(&bytes).map_err(|_| not_json(&String::from_utf8_lossy(&bytes), target))
-}
-
-struct Pieces {
-    body: Box<dyn Body>,
-    deadline: Instant,
-    wait: Duration,
-    idle: Duration,
-    total: usize,
-}
-
-enum Gap {
-    Stalled(Duration),
-    Broken(Broken),
-}
-
-impl Pieces {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Gap> {
-        let piece = timeout_at(self.deadline, self.body.chunk()).await;
-        let piece = piece.map_err(|_| Gap::Stalled(self.wait))?.map_err(Gap::Broken)?;
-        self.deadline = Instant::now() + self.idle;
-        self.wait = self.idle;
-        self.total += piece.as_ref().map_or(0, Vec::len);
-        Ok(piece)
-    }
 }
 
 /// How the body turns out to be written, whatever its content type claims.
@@ -164,7 +131,7 @@ async fn read_answer(pieces: &mut Pieces, target: &Target<'_>) -> Result<Collect
             Err(Gap::Broken(_)) if arriving.collected.finish.is_some() => return arriving.end(target),
             Err(Gap::Broken(broken)) => return Err(from_broken(broken, target)),
         };
-        if pieces.total > MAX_BODY {
+        if pieces.total() > MAX_BODY {
             return Err(unusable(format!("the answer is larger than {} MiB", MAX_BODY >> 20)));
         }
         let events = arriving.push(&piece);

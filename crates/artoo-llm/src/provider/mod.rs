@@ -8,6 +8,7 @@ mod dialect;
 mod endpoint;
 mod exchange;
 mod listing;
+mod pieces;
 mod sse;
 mod transport;
 mod wire;
