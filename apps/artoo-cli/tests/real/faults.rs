@@ -1,5 +1,7 @@
 //! What happens to commands when artoo is killed, aborted, or runs where nothing can confine them (design §8, §9, §17).
 
+#![allow(clippy::disallowed_methods, reason = "a clock for how long something may hang")]
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
