@@ -128,8 +128,13 @@ pub async fn probe(choice: &ModelChoice) -> Result<Option<Millis>, String> {
         ModelChoice::Offline => one(choice, true),
         ModelChoice::Endpoint { .. } => {
             let mut config = provider(choice);
-            // Who asks what is wrong wants to know it now.
+            // Who asks what is wrong wants to know it now; a server on this machine may have to load its model first.
             config.retries.attempts = 1;
+            config.timeouts = Some(Timeouts {
+                connect: Duration::from_secs(3),
+                first_token: Duration::from_secs(60),
+                idle: Duration::from_secs(20),
+            });
             reached_by(config).map(|provider| provider as Arc<dyn LanguageModel>)
         }
     };
@@ -145,7 +150,7 @@ pub async fn probe(choice: &ModelChoice) -> Result<Option<Millis>, String> {
     match model.complete(&request).await {
         // That it answered at all is what was asked; a thinking model may need more than the limit to say a word.
         Ok(reply) => Ok(Some(reply.elapsed_ms)),
-        Err(ModelError::Unusable { .. }) => Ok(None),
+        Err(ModelError::Unusable { message }) if message.starts_with("finish_reason length") => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -120,9 +120,9 @@ pub fn plan(round: &Round<'_>) -> String {
             let top = row as f64 * STEP.1 + 2.0;
             let status = round.status(id);
             let class = match status {
-                OutcomeStatus::Matched => "a",
-                OutcomeStatus::Failed => "c",
-                OutcomeStatus::NotRun => "n",
+                Some(OutcomeStatus::Matched) => "a",
+                Some(OutcomeStatus::Failed) => "c",
+                Some(OutcomeStatus::NotRun) | None => "n",
             };
             let lines = two_lines(intent);
             let _ = write!(

@@ -15,6 +15,8 @@ use crate::progress;
 const TEXT: usize = 300;
 /// Most steps of a plan.
 const STEPS: usize = 200;
+/// What is said of a step without an outcome: it may have done something all the same.
+const UNFINISHED: &str = "no outcome: waiting or begun when the task ended";
 
 /// The report.
 pub fn markdown(story: &Story<'_>) -> String {
@@ -101,7 +103,9 @@ fn plan(page: &mut String, number: usize, round: &Round<'_>) {
             page,
             "{group}. {} — **{}**",
             text(intent),
-            word(&round.status(id)).replace('_', " ")
+            round
+                .status(id)
+                .map_or_else(|| UNFINISHED.to_owned(), |status| word(&status).replace('_', " "))
         );
         let of = |outcome: &&&SubTaskOutcome| outcome.subtask_id == *id;
         let attempts = round.attempts.iter().filter(|attempt| attempt.result.subtask_id == *id);

@@ -195,13 +195,10 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// How a subtask ended in this round.
-    pub fn status(&self, id: &SubTaskId) -> OutcomeStatus {
+    /// How a subtask ended in this round; `None` when nothing says so, because the task ended before it did.
+    pub fn status(&self, id: &SubTaskId) -> Option<OutcomeStatus> {
         let of = |outcome: &&&SubTaskOutcome| outcome.subtask_id == *id;
-        self.outcomes
-            .iter()
-            .find(of)
-            .map_or(OutcomeStatus::NotRun, |outcome| outcome.status)
+        self.outcomes.iter().find(of).map(|outcome| outcome.status)
     }
 
     /// Its plan: number, intent and group of each step.

@@ -439,10 +439,22 @@ mod tests {
             "c at https://api.anthropic.com/v1 (with a key)"
         );
         assert_eq!(settings.tool.to_string(), "llama3:8b at http://a (without a key)");
-        assert_eq!(
-            chosen(&mixed[3..], &Options::default()).unwrap().brain,
-            ModelChoice::Offline
-        );
+        let failure = chosen(&mixed[3..], &Options::default()).unwrap_err();
+        assert!(failure.code == 2 && failure.message.contains("ANTHROPIC_API_KEY"));
+        // What a tier says of its compatible server is none of another provider's business.
+        let own_server = [
+            ("BRAIN_BASE_URL", "http://local"),
+            ("BRAIN_API_KEY", "local-key"),
+            ("BRAIN_MODEL", "anthropic:c"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("TOOL_MODEL", "m"),
+            ("OPENAI_BASE_URL", "http://a"),
+        ];
+        let settings = chosen(&own_server, &Options::default()).unwrap();
+        assert_eq!(settings.brain.address(), "https://api.anthropic.com/v1");
+        assert_eq!(settings.brain.api_key(), Some("k"));
+        let failure = chosen(&own_server[..3], &Options::default()).unwrap_err();
+        assert!(failure.hint.unwrap().contains("ANTHROPIC_API_KEY"));
     }
 
     #[test]
@@ -541,11 +553,15 @@ mod tests {
     fn keys_are_never_printed() {
         let choice = ModelChoice::Endpoint {
             wire: artoo_llm::provider::Wire::OpenAi,
-            base_url: "u".into(),
+            base_url: "https://me:sk-secret@host/v1?key=sk-secret".into(),
             api_key: Some("sk-secret".into()),
             model: "m".into(),
         };
-        assert!(!format!("{choice:?} {choice}").contains("sk-secret"));
+        let shown = format!("{choice:?} {choice} {}", choice.address());
+        assert!(
+            !shown.contains("sk-secret") && shown.contains("https://host/v1"),
+            "{shown}"
+        );
     }
 
     #[test]

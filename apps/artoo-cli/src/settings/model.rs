@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use artoo_llm::provider::Wire;
+use artoo_llm::provider::{Wire, shown};
 use artoo_protocol::model::Usage;
 use serde::Deserialize;
 
@@ -34,11 +34,11 @@ pub enum ModelChoice {
 }
 
 impl ModelChoice {
-    /// Where it is reached, as given; nothing for the built-in one.
-    pub fn address(&self) -> &str {
+    /// Where it is reached, without what may be secret in it; nothing for the built-in one.
+    pub fn address(&self) -> String {
         match self {
-            Self::Offline => "",
-            Self::Endpoint { base_url, .. } => base_url,
+            Self::Offline => String::new(),
+            Self::Endpoint { base_url, .. } => shown(base_url),
         }
     }
 }
@@ -61,7 +61,8 @@ impl std::fmt::Display for ModelChoice {
             } => {
                 write!(
                     f,
-                    "{model} at {base_url} ({})",
+                    "{model} at {} ({})",
+                    shown(base_url),
                     if api_key.is_some() {
                         "with a key"
                     } else {
@@ -237,17 +238,30 @@ impl Sources<'_> {
 
     /// A field of the endpoint: the tier's own places first, then those of the provider, within each the environment before
     /// project before user. A second judge takes no compatible server from the others: their key is none of its business.
+    ///
+    /// A tier's own places are for compatible servers. Anthropic and Gemini are looked for in their own places alone, so that
+    /// no provider is sent another's key.
     fn field(&self, tier: Tier, wire: Wire, variable: &str, pick: Pick) -> Sourced {
+        if wire != Wire::OpenAi {
+            return self.of_provider(wire, variable, pick);
+        }
         let own = self.own_field(tier, variable, pick);
         let shares = match tier {
             Tier::Brain | Tier::Tool => true,
             Tier::Judge => variable != "MODEL",
-            Tier::SecondJudge => wire != Wire::OpenAi && variable != "MODEL",
+            Tier::SecondJudge => false,
         };
         if own.is_some() || !shares {
             return own;
         }
         self.of_provider(wire, variable, pick)
+    }
+
+    /// A provider with a key of its own, where nothing else is configured.
+    fn key_without_model(&self) -> Option<Wire> {
+        [Wire::Anthropic, Wire::Gemini]
+            .into_iter()
+            .find(|wire| self.of_provider(*wire, "API_KEY", |e| &e.api_key).is_some())
     }
 
     /// The model of a tier.
@@ -287,7 +301,12 @@ impl Sources<'_> {
         let api_key = guarded_key(api_key, base_url.as_ref(), notices);
         let (name, variable) = (name_of(wire), wire.key_variable());
         match (model, known_place) {
-            (None, false) => Ok(ModelChoice::Offline),
+            (None, false) => match self.key_without_model() {
+                Some(wire) => Err(Failure::usage(format!("{} is set, but no model is named", wire.key_variable())).hint(
+                    format!("name one with --model {}:NAME (`artoo models` lists them), or --model builtin:offline to do without", name_of(wire)),
+                )),
+                None => Ok(ModelChoice::Offline),
+            },
             (None, true) => Err(Failure::usage("a model endpoint or key is set, but no model is named")
                 .hint("set OPENAI_MODEL (or --model openai:NAME; `artoo models` lists them), or --model builtin:offline to do without")),
             (Some(_), false) => Err(

@@ -143,8 +143,9 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// A base URL for people to read: without user, password and query, which may hold keys.
-pub(super) fn shown(url: &str) -> String {
-    let Ok(mut parsed) = Url::parse(url.trim()) else {
+pub fn shown(url: &str) -> String {
+    let parsed = Url::parse(url.trim()).ok().filter(Url::has_host);
+    let Some(mut parsed) = parsed else {
         return url
             .rsplit('@')
             .next()
@@ -154,6 +155,9 @@ pub(super) fn shown(url: &str) -> String {
             .unwrap_or_default()
             .to_owned();
     };
+    if parsed.username().is_empty() && parsed.password().is_none() && parsed.query().is_none() {
+        return url.trim().to_owned();
+    }
     // Both fail only for URLs that cannot have them.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 pub use self::config::{ProviderConfig, Retries, RetryNotice, RetryObserver, Timeouts};
 use self::dialect::Dialect;
 use self::endpoint::Endpoint;
-pub use self::endpoint::EndpointError;
+pub use self::endpoint::{EndpointError, shown};
 use self::exchange::{Failure, Target, exchange};
 use self::transport::{Http, Transport};
 pub use self::wire::Wire;

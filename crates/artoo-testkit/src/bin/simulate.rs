@@ -1,4 +1,4 @@
-//! Plays worlds against the whole system: `cargo run --release -p artoo-testkit --bin simulate -- --seeds N [--from N]`.
+//! Plays worlds against the whole system: `cargo run --profile sim -p artoo-testkit --bin simulate -- --seeds N [--from N]`.
 //!
 //! Owns the command line of it only. Prints what came of the worlds, and of every one that broke a law its seed, what was wrong, and
 //! the smallest world in which the same goes wrong, which `--trial JSON` plays again; of a single world the journals too. Exit

@@ -55,7 +55,20 @@ pub(super) fn hidden(command: &str, from: usize, to: usize) -> Option<Hidden> {
     if is_inside_another(before) {
         return Some(Hidden::Around);
     }
-    masked(after, is_on(&upto, "pipefail"), is_on(&upto, "errexit"))
+    if gives_the_status_of_the_pipe(before, after) {
+        return None;
+    }
+    let bare = bare(after, quote_at(command, to));
+    masked(&bare, after, is_on(&upto, "pipefail"), is_on(&upto, "errexit"))
+}
+
+/// Whether the command is one pipe that the program begins, and then ends with the status of its first part.
+fn gives_the_status_of_the_pipe(before: &str, after: &str) -> bool {
+    const ENDS: &str = r#"^[^;&\n|'"]*(?:\|[^;&\n|'"]+)+;\s*exit "?\$\{PIPESTATUS\[0\]\}"?\s*;?\s*$"#;
+    let last = before.trim_end().chars().next_back();
+    let begins =
+        last.is_none_or(|c| matches!(c, ';' | '&' | '(' | '{')) || before.trim_end_matches(' ').ends_with('\n');
+    begins && Regex::new(ENDS).is_ok_and(|ends| ends.is_match(after))
 }
 
 /// What hides the status of any program of a command; statements that only prepare, such as `cd`, have none to hide.
@@ -75,20 +88,13 @@ const PREPARES: &str =
     r"^\s*(?:(?:cd|export|set|source|umask|ulimit|mkdir|pushd|\.)\s[^;&|\n]*|\w+=[^\s;&|]*)\s*(?:;|&&|\n)";
 
 /// Looks through what follows a program in its command.
-fn masked(after: &str, pipefail: bool, errexit: bool) -> Option<Hidden> {
-    let of_the_pipe = ["exit ${PIPESTATUS[0]}", "exit \"${PIPESTATUS[0]}\""];
-    if of_the_pipe.iter().any(|asks| after.contains(asks)) {
-        return None;
-    }
-    let bare = unquoted(after);
-    let mut rest = bare.as_str();
+fn masked(bare: &str, after: &str, pipefail: bool, mut errexit: bool) -> Option<Hidden> {
+    let mut rest = bare;
     while let Some(at) = rest.find(['|', '&', ';', '\n']) {
         let (head, tail) = rest.split_at(at);
         if let Some(next) = tail.strip_prefix("||") {
             let next = next.trim_start();
-            let honest = ["exit", "return", "false"].iter().any(|word| next.starts_with(word))
-                && !["exit 0", "return 0"].iter().any(|word| next.starts_with(word));
-            if !honest {
+            if !passes_a_failure_on(next) {
                 return Some(Hidden::Or);
             }
             rest = next;
@@ -102,11 +108,16 @@ fn masked(after: &str, pipefail: bool, errexit: bool) -> Option<Hidden> {
             if !next.starts_with(['&', '>']) && !head.ends_with(['>', '<']) {
                 return Some(Hidden::Background);
             }
+            // A failure in front of `&&` does not end a script, whatever is set.
+            errexit &= !next.starts_with('&');
             rest = next.strip_prefix('&').unwrap_or(next);
         } else {
             let next = tail.trim_start_matches([';', '\n', ' ', '\t']);
             if keeps_the_status(next, after) {
                 return None;
+            }
+            if next.starts_with("then") || next.starts_with("do") {
+                return Some(Hidden::Next);
             }
             if !errexit && !next.is_empty() && !next.starts_with(['}', ')']) && !next.starts_with("exit $?") {
                 return Some(Hidden::Next);
@@ -117,6 +128,20 @@ fn masked(after: &str, pipefail: bool, errexit: bool) -> Option<Hidden> {
     None
 }
 
+/// Whether what follows `||` ends with a failure as well.
+fn passes_a_failure_on(next: &str) -> bool {
+    let words = Regex::new(r"^(?:exit|return|false)(?:\s+([^\s;&|)}]+))?\s*(?:[;&|)}\n]|$)");
+    let found = words.ok().and_then(|words| {
+        let found = words.captures(next)?;
+        Some(
+            found
+                .get(1)
+                .is_none_or(|status| !status.as_str().trim_start_matches('0').is_empty()),
+        )
+    });
+    found.unwrap_or(false)
+}
+
 /// Whether the next statement keeps the status in a variable with which the command then ends.
 fn keeps_the_status(next: &str, after: &str) -> bool {
     let Some((name, _)) = next.split_once("=$?") else {
@@ -125,6 +150,7 @@ fn keeps_the_status(next: &str, after: &str) -> bool {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let last = after.trim_end().trim_end_matches(';').trim_end();
     plain
+        && after.matches(&format!("{name}=")).count() == 1
         && [format!("exit ${name}"), format!("exit \"${name}\"")]
             .iter()
             .any(|end| last.ends_with(end))
@@ -244,6 +270,32 @@ fn statement(command: &str, at: usize) -> &str {
     command.get(begin..).unwrap_or_default()
 }
 
+/// The quote that is open at a byte of a command.
+fn quote_at(command: &str, at: usize) -> Option<char> {
+    let mut quote = None;
+    let mut chars = command.char_indices();
+    while let Some((here, c)) = chars.next() {
+        if here >= at {
+            break;
+        }
+        match (quote, c) {
+            (None | Some('"'), '\\') => {
+                chars.next();
+            }
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None | Some(_), _) => {}
+        }
+    }
+    quote
+}
+
+/// What follows a program without what stands in quotes; the rest of the quotes in which the program itself stands counts.
+fn bare(after: &str, around: Option<char>) -> String {
+    let (with_it, rest) = around.and_then(|quote| after.split_once(quote)).unwrap_or(("", after));
+    [with_it, &unquoted(rest)].concat()
+}
+
 /// The command without what stands in quotes.
 fn unquoted(text: &str) -> String {
     let mut bare = String::new();
@@ -335,6 +387,19 @@ mod tests {
             ("make & echo started", Hidden::Background),
             ("make > log 2>&1 &", Hidden::Background),
             ("make && echo ok &", Hidden::Background),
+            ("out=\"$(make 2>&1)\"; echo \"$out\" | tail -5", Hidden::Next),
+            ("bash -c \"make\" | tail", Hidden::Pipe),
+            ("bash -c 'make'; echo done", Hidden::Next),
+            ("bash -c \"make | tail\"", Hidden::Pipe),
+            ("make | tail; echo hi; exit ${PIPESTATUS[0]}", Hidden::Pipe),
+            ("make || true; exit ${PIPESTATUS[0]}", Hidden::Or),
+            ("cat x | make | tail; exit ${PIPESTATUS[0]}", Hidden::Pipe),
+            ("make | tail; echo 'exit ${PIPESTATUS[0]}'", Hidden::Pipe),
+            ("set -e; make && echo ok; echo done", Hidden::Next),
+            ("set -e; if make; then echo ok; fi", Hidden::Next),
+            ("make || exit_code=1", Hidden::Or),
+            ("make || exit 00", Hidden::Or),
+            ("make; rc=$?; rc=0; exit $rc", Hidden::Next),
             ("! make", Hidden::Negated),
             ("cd src && ! make", Hidden::Negated),
             ("trap 'exit 0' EXIT; make", Hidden::Trap),
