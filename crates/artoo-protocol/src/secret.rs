@@ -3,30 +3,18 @@
 //! Owns recognition only; how a find is covered is for whoever writes the text. Plain scanning instead of patterns, because it runs on
 //! every line that is written and has to cost nothing at start.
 
+mod names;
+mod pairs;
+mod plain;
+
+pub use names::{is_secret_name, is_secret_variable};
+use pairs::{begins_key, is_worth_it};
+pub use plain::Plain;
+
 use std::ops::Range;
 
 /// Exact values shorter than this are not looked for: they would hit ordinary text.
 pub const SHORTEST: usize = 8;
-
-/// Names of fields and variables whose values are secrets whatever they look like, in lower case without `-` and `_`.
-const SECRET_NAMES: &[&str] = &[
-    "apikey",
-    "secret",
-    "token",
-    "password",
-    "passwd",
-    "passphrase",
-    "credential",
-    "authorization",
-    "privatekey",
-];
-
-/// Parts of the names of variables that hold secrets.
-const SECRET_PARTS: &[&str] = &[
-    "pass", "pwd", "pw", "auth", "pat", "cred", "creds", "cookie", "dsn", "jwt",
-];
-/// Ends of such names, where nothing separates the parts.
-const SECRET_ENDS: &[&str] = &["pass", "pw", "pwd"];
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,16 +128,41 @@ enum Edge {
     Any,
 }
 
-/// Whether a text in which characters are escaped, such as a line of JSON, may hold a secret. Errs towards yes.
+/// Whether a line of JSON may hold a secret: by its look, or by the name of its field. Errs towards yes.
 pub fn may_hold(text: &str) -> bool {
+    if holds(text, Fields::Named) {
+        return true;
+    }
+    // In escaped text, what a pattern escapes stands behind two backslashes.
+    text.contains("\\\\") && holds(&text.replace('\\', ""), Fields::Any)
+}
+
+/// Whether a field of JSON is suspicious by its name alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fields {
+    Named,
+    Any,
+}
+
+/// The same for text as it stands.
+fn holds(text: &str, fields: Fields) -> bool {
     let bytes = text.as_bytes();
-    let mut pairs = bytes.iter().zip(bytes.iter().skip(1).chain(&[0])).enumerate();
     // One pass, because this is asked of every line that is written: two bytes say whether a longer look is worth it.
-    pairs.any(|(at, pair)| match pair {
+    let pairs = bytes.windows(2).enumerate();
+    let last = bytes.last().map(|last| (bytes.len() - 1, [*last, 0]));
+    let pairs = pairs.filter_map(|(at, pair)| match pair {
+        [first, second] => Some((at, [*first, *second])),
+        _ => None,
+    });
+    let mut worth_it = pairs.chain(last).filter(|(_, pair)| is_worth_it(*pair));
+    worth_it.any(|(at, pair)| match (&pair[0], &pair[1]) {
         (b'=', _) => assigned(text, at, Edge::Any).is_some(),
         (b':', next) => {
             let url = *next == b'/' && goes_on(bytes, at, "://") && url_password(text, at + 3).is_some();
-            url || assigned(text, at, Edge::Any).is_some()
+            let field = *next == b'"' && fields == Fields::Named && at > 0 && bytes.get(at - 1) == Some(&b'"');
+            // Most names are none, and that is quickly seen.
+            let named = is_secret_name(name_before(text, at).0);
+            url || named && (field || assigned(text, at, Edge::Any).is_some())
         }
         (b'e', b'y') => goes_on(bytes, at, "eyJ") && web_token(text, at, Edge::Any).is_some(),
         (b'-', b'-') => goes_on(bytes, at, "-----BEGIN ") && private_key(text, at).is_some(),
@@ -165,23 +178,15 @@ fn goes_on(bytes: &[u8], at: usize, with: &str) -> bool {
     bytes.get(at..).is_some_and(|rest| rest.starts_with(with.as_bytes()))
 }
 
-/// Whether one of [`PREFIXED`] begins with these two bytes.
-const fn begins_key(first: u8, second: u8) -> bool {
-    matches!(
-        (first, second),
-        (b's' | b'p' | b'r', b'k')
-            | (b'g', b'h' | b'i' | b'l')
-            | (b'A', b'K' | b'S' | b'I')
-            | (b'x', b'o')
-            | (b'h', b'f')
-            | (b'n', b'p')
-            | (b'B' | b'b', b'e')
-    )
-}
-
-/// Every secret in a text, in order, without overlaps.
+/// Every secret in a text, in order, without overlaps; also one whose punctuation is escaped, as in a pattern (`sk\\-abc`).
 pub fn find(text: &str) -> Vec<Found> {
     let mut found = all(text, Edge::Word);
+    if let Some(plain) = Plain::of(text) {
+        found.extend(all(&plain.text, Edge::Word).into_iter().map(|f| Found {
+            range: plain.original(f.range),
+            ..f
+        }));
+    }
     found.sort_by_key(|f| (f.range.start, std::cmp::Reverse(f.range.end)));
     let mut end = 0;
     found.retain(|f| {
@@ -234,40 +239,6 @@ pub fn mask(text: &str, cover: impl Fn(&str, &'static str) -> String) -> String 
     }
     masked.push_str(text.get(end..).unwrap_or_default());
     masked
-}
-
-/// Whether a field or variable of this name holds a secret whatever its value looks like.
-pub fn is_secret_name(name: &str) -> bool {
-    // Each of the names holds one of these pairs, and most other names hold none.
-    let mut last = 0;
-    let mut letters = name.bytes().filter(|b| !matches!(b, b'-' | b'_'));
-    let hinted = letters.any(|b| {
-        let b = b.to_ascii_lowercase();
-        let before = std::mem::replace(&mut last, b);
-        matches!((before, b), (b'k', b'e') | (b's', b's') | (b'c', b'r') | (b'u', b't'))
-    });
-    if !hinted {
-        return false;
-    }
-    let plain: String = name
-        .chars()
-        .filter(|c| *c != '-' && *c != '_')
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    SECRET_NAMES.iter().any(|secret| plain.contains(secret)) || plain.ends_with("key") && plain.len() > 3
-}
-
-/// Whether an environment variable of this name holds a secret. Wider than [`is_secret_name`]: to keep a variable back costs little, and
-/// words such as `pass` say more in a name than in a text.
-pub fn is_secret_variable(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let is_socket = lower.ends_with("sock") || lower.ends_with("socket");
-    let alone = matches!(lower.as_str(), "pwd" | "oldpwd");
-    let mut parts = lower.split(['_', '-', '.']);
-    is_secret_name(name)
-        || (!is_socket
-            && !alone
-            && (parts.any(|part| SECRET_PARTS.contains(&part)) || SECRET_ENDS.iter().any(|end| lower.ends_with(end))))
 }
 
 fn bytes_from(text: &str, at: usize) -> impl Iterator<Item = u8> {
@@ -344,17 +315,22 @@ fn url_password(text: &str, at: usize) -> Option<Found> {
     })
 }
 
-/// `API_KEY=value`, `password: value`; the value alone. Only where it has the look of a key, for prose speaks of tokens too.
+/// `API_KEY=value`, `password: value`; the value alone. Only where it has the look of a key, for prose speaks of tokens too; what stands
+/// directly behind `password=` is one whatever it looks like.
 fn assigned(text: &str, at: usize, edge: Edge) -> Option<Found> {
-    let before = text.get(..at)?.trim_end_matches([' ', '"', '\\', '\'']);
-    let length = before.bytes().rev().take(60).take_while(|&b| word_dash(b)).count();
-    let name = before.get(before.len() - length..)?;
+    let (name, ends) = name_before(text, at);
     (!name.is_empty() && is_secret_name(name)).then_some(())?;
     let mut start = at + 1;
     start += bytes_from(text, start)
         .take(4)
         .take_while(|b| matches!(b, b' ' | b'"' | b'\'' | b'\\'))
         .count();
+    if let Some(length) = stated_password(text, name, ends == at, at, start) {
+        return Some(Found {
+            range: start..start + length,
+            name: "password",
+        });
+    }
     let length = run(text, start, token);
     let value = text.get(start..start + length)?;
     let mixed = value.bytes().any(|b| b.is_ascii_digit()) && value.bytes().any(|b| b.is_ascii_alphabetic());
@@ -368,8 +344,50 @@ fn assigned(text: &str, at: usize, edge: Edge) -> Option<Found> {
     })
 }
 
+/// The name in front of a byte, quotes and spaces between them left out, and where it ends.
+fn name_before(text: &str, at: usize) -> (&str, usize) {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let gap = before
+        .iter()
+        .rev()
+        .take_while(|b| matches!(b, b' ' | b'"' | b'\\' | b'\''))
+        .count();
+    let ends = at - gap;
+    let before = before.get(..ends).unwrap_or_default();
+    let length = before.iter().rev().take(60).take_while(|b| word_dash(**b)).count();
+    (text.get(ends - length..ends).unwrap_or_default(), ends)
+}
+
+/// How long the value is that stands directly behind `password=`, if it is none that code computes: passwords are short, and hold anything.
+fn stated_password(text: &str, name: &str, adjoins: bool, at: usize, start: usize) -> Option<usize> {
+    /// Shorter ones would be words of code, such as `str`.
+    const LEAST: usize = 5;
+    const ENDS: [&str; 4] = ["password", "passwd", "passphrase", "secret"];
+    let plain = name.to_ascii_lowercase();
+    let named = ENDS.iter().any(|end| plain.ends_with(end));
+    if !named || !adjoins || text.as_bytes().get(at) != Some(&b'=') {
+        return None;
+    }
+    let quote = start.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+    let quote = quote.filter(|b| matches!(b, b'"' | b'\''));
+    let ends = |b: u8| match quote {
+        Some(quote) => b == *quote || b == b'\\' || b.is_ascii_control(),
+        None => b.is_ascii_whitespace() || b.is_ascii_control() || br#""'`\&,;)|<>"#.contains(&b),
+    };
+    let length = bytes_from(text, start).take_while(|&b| !ends(b)).count();
+    let value = text.get(start..start + length)?;
+    let first = value.chars().next()?;
+    // A variable, a place to fill in, a path, a call, an element, the name itself, what was masked already.
+    let computed = matches!(first, '$' | '{' | '[' | '%' | '/' | '(' | '*' | '=' | '~')
+        || value.contains(['(', '['])
+        || value.to_ascii_lowercase().ends_with("password")
+        || matches!(value.to_ascii_lowercase().as_str(), "false" | "undefined" | "string");
+    (length >= LEAST && !computed).then_some(length)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::names::SECRET_NAMES;
     use super::*;
     use proptest::prelude::*;
 
@@ -432,7 +450,7 @@ mod tests {
         #[test]
         fn the_quick_look_agrees_with_the_thorough_one(parts in prop::collection::vec(prop::sample::select(PARTS), 1..9)) {
             let text = parts.concat();
-            prop_assert_eq!(may_hold(&text), !all(&text, Edge::Any).is_empty(), "{:?}", text);
+            prop_assert_eq!(holds(&text, Fields::Any), !all(&text, Edge::Any).is_empty(), "{:?}", text);
         }
     }
 
@@ -451,6 +469,16 @@ mod tests {
         ("OPENAI_API_KEY=abcdefgh12", "abcdefgh12"),
         ("\"api_key\": \"abcdefghijklmnop1234\"", "abcdefghijklmnop1234"),
         ("postgres://me:hunter2@host/db", "hunter2"),
+        ("log in with password=hunter2 and look", "hunter2"),
+        ("password='tr0ub4dor & 3' x", "tr0ub4dor & 3"),
+        ("db_password=correct-horse!", "correct-horse!"),
+        ("curl -d 'user=me&passwd=öpen-sesame&x=1'", "öpen-sesame"),
+        (
+            "match sk\\-proj\\-abcdefghijklmnop1234 there",
+            "sk\\-proj\\-abcdefghijklmnop1234",
+        ),
+        ("^ghp\\_abcdefghijklmnopqrstuvwxyz$", "ghp\\_abcdefghijklmnopqrstuvwxyz"),
+        ("password\\=hunter22\\.", "hunter22\\."),
         (
             "x eyJhbGciOiJI.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2QT4 y",
             "eyJhbGciOiJI.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2QT4",
@@ -523,6 +551,9 @@ mod tests {
             "sha256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "input_tokens\":100,\"output_tokens\":10",
             "-----BEGIN CERTIFICATE-----",
+            "connect(password=password, user=user); connect(password=os.environ[\"X\"], passwd=getpass(), pwd=$PWD)",
+            "def f(password=None, secret=str): ... password={} password=<yours> pwd=/home/me",
+            "a\\-b and \\d+\\.\\d+ and \\\"quoted\\\"",
         ] {
             assert_eq!(find(plain), [], "{plain}");
         }

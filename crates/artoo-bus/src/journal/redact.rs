@@ -4,7 +4,7 @@
 //! name says so. Each character becomes one `*`, so that text keeps its length and a replayed role cuts it in the same
 //! places. Must not know records: it walks any JSON value.
 
-use artoo_protocol::secret::{self, SHORTEST, is_secret_name};
+use artoo_protocol::secret::{self, Plain, SHORTEST, is_secret_name};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -44,7 +44,34 @@ impl Redactor {
                 masked = masked.replace(secret.as_str(), &mask(secret));
             }
         }
+        let masked = self.escaped_in(&masked).unwrap_or(masked);
         secret::mask(&masked, |secret, _| mask(secret))
+    }
+
+    /// The text with every exact value masked that stands in it with its punctuation escaped, as in a pattern; `None` where none does.
+    fn escaped_in(&self, text: &str) -> Option<String> {
+        if self.exact.is_empty() {
+            return None;
+        }
+        let plain = Plain::of(text)?;
+        let mut masked = String::new();
+        let mut end = 0;
+        let mut found: Vec<_> = self
+            .exact
+            .iter()
+            .flat_map(|secret| plain.text.match_indices(secret.as_str()))
+            .map(|(at, secret)| plain.original(at..at + secret.len()))
+            .collect();
+        found.sort_by_key(|range| range.start);
+        for range in found.into_iter().filter(|range| !range.is_empty()) {
+            if range.start >= end {
+                masked.push_str(text.get(end..range.start)?);
+                masked.push_str(&mask(text.get(range.clone())?));
+                end = range.end;
+            }
+        }
+        masked.push_str(text.get(end..)?);
+        (end > 0).then_some(masked)
     }
 
     /// Masks every string of a JSON value.
@@ -85,15 +112,13 @@ impl Redactor {
     }
 
     fn suspects(&self, line: &str) -> bool {
-        let named = |at: usize| {
-            let before = line.get(..at).unwrap_or_default();
-            let name = before
-                .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-                .next();
-            name.is_some_and(is_secret_name)
-        };
+        let unescaped = || line.contains("\\\\").then(|| line.replace('\\', ""));
         self.escaped.iter().any(|secret| line.contains(secret.as_str()))
-            || line.match_indices("\":\"").any(|(at, _)| named(at))
+            || (!self.exact.is_empty()
+                && unescaped().is_some_and(|line| {
+                    let mut secrets = self.exact.iter().map(|secret| secret.replace('\\', ""));
+                    secrets.any(|secret| line.contains(&secret))
+                }))
             || secret::may_hold(line)
     }
 }
@@ -151,6 +176,25 @@ mod tests {
         check(
             "-----BEGIN RSA PRIVATE KEY-----\nabc",
             "***********************************",
+        );
+    }
+
+    #[test]
+    fn keys_in_patterns_and_passwords_in_sentences_are_masked() {
+        check("sk\\-proj\\-abcdefghijklmnop1234$", "******************************$");
+        check("^correct\\ horse", "^**************");
+        let redactor = Redactor::new(["my-own.key_1".to_owned()]);
+        for (text, expect) in [
+            ("^my\\-own\\.key_1$", "^**************$"),
+            ("my-own.key_1 my\\-own.key\\_1", "************ **************"),
+        ] {
+            assert_eq!(redactor.text(text), expect);
+            let line = redactor.line(&json!({ "check": { "pattern": text } })).unwrap();
+            assert_eq!(line, json!({ "check": { "pattern": expect } }).to_string());
+        }
+        check(
+            "log in with password=hunter2, then go",
+            "log in with password=*******, then go",
         );
     }
 
