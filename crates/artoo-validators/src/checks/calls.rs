@@ -12,6 +12,7 @@ use artoo_protocol::tool::CheckReport;
 use regex::Regex;
 use serde_json::Value;
 
+use super::hollow::{cuts_at, tested_nothing};
 use super::status::{Hidden, hidden, hides_some, not_run};
 use super::vouching::{Evidence, Match, doubt, hides_its_status, is_open};
 use super::{compared, defect, failed, faulty, passed, pattern, pointed};
@@ -51,7 +52,7 @@ pub fn decide(check: &Check, evidence: Evidence<'_>) -> Option<CheckReport> {
         Check::JsonPath { pointer, equals, .. } => Some(json_path(evidence, pointer, equals)),
         Check::Count {
             of, pattern, op, value, ..
-        } => Some(count(calls, *of, pattern.as_deref(), *op, *value)),
+        } => Some(count(evidence, *of, pattern.as_deref(), *op, *value)),
         Check::FileExists { .. }
         | Check::FileAbsent { .. }
         | Check::FileContains { .. }
@@ -66,26 +67,31 @@ fn exit_code(evidence: Evidence<'_>, command: Option<&str>, equals: i32) -> Chec
         Ok(regex) => regex,
         Err(reason) => return faulty(reason),
     };
-    let matching = calls
+    let matching: Vec<(&ToolCall, &str)> = calls
         .iter()
         .filter(|call| call.tool == SHELL)
         .filter_map(|call| Some((call, call.input.get("command")?.as_str()?)))
-        .filter(|(_, command)| regex.as_ref().is_none_or(|regex| regex.is_match(command)));
-    // What only names the program is not meant, unless there is nothing else.
+        .filter(|(_, command)| regex.as_ref().is_none_or(|regex| regex.is_match(command)))
+        .collect();
+    // The check speaks of every command that matches: each must have ended so. But one that only names the program, or tells it
+    // not to work, shows nothing when it did.
+    let wrong = matching
+        .iter()
+        .find(|(call, _)| call.exit != Some(equals) || call.interrupted);
     let (mut meant, mut idle) = (Vec::new(), None);
-    for (call, command) in matching {
+    for &(call, command) in &matching {
         match regex.as_ref().and_then(|regex| idly(command, regex, evidence.given)) {
             Some(why) => idle = Some((command, why)),
             None => meant.push((call, command)),
         }
     }
-    let wrong = meant
-        .iter()
-        .find(|(call, _)| call.exit != Some(equals) || call.interrupted);
     let masked = meant.iter().find_map(|(call, command)| {
         let how = status_of_another(call, command, regex.as_ref(), evidence.given)?;
         (equals == 0).then_some((command, how.because()))
     });
+    let hollow = meant
+        .iter()
+        .find(|(call, _)| equals == 0 && regex.is_some() && tested_nothing(&call.output));
     match (wrong, masked, meant.last()) {
         (Some((call, command)), _, _) => failed(format!(
             "`{}` {}, expected exit status {equals}",
@@ -95,6 +101,10 @@ fn exit_code(evidence: Evidence<'_>, command: Option<&str>, equals: i32) -> Chec
         (None, Some((command, why)), _) => failed(format!(
             "`{}` ended with exit status {equals}, but {why}; run it on its own, or with `set -o pipefail` in front",
             one_line(command, 200)
+        )),
+        (None, None, Some(_)) if hollow.is_some() => failed(format!(
+            "`{}` ended with exit status {equals}, but says itself that no test was run",
+            one_line(hollow.map_or("", |(_, command)| *command), 200)
         )),
         (None, None, Some((_, command))) => passed(format!(
             "{} shell calls ended with exit status {equals}, the last one `{}`",
@@ -231,7 +241,8 @@ fn vouched(evidence: Evidence<'_>, at: usize, call: &ToolCall) -> Option<CheckRe
     (!line.is_empty()).then(|| doubt(&weighed)).flatten().map(failed)
 }
 
-fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value: u64) -> CheckReport {
+fn count(evidence: Evidence<'_>, of: CountOf, text: Option<&str>, op: CountOp, value: u64) -> CheckReport {
+    let calls = evidence.calls;
     let regex = match text.map(pattern::compile).transpose() {
         Ok(regex) => regex,
         Err(reason) => return faulty(reason),
@@ -254,7 +265,16 @@ fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value
     };
     let report = compared(u64::try_from(found).unwrap_or(u64::MAX), op, value, what);
     let by_absence = op == CountOp::Le || (op == CountOp::Eq && value == 0);
+    let full = u64::try_from(output.lines().count()).unwrap_or(u64::MAX);
     match calls.last() {
+        Some(last) if report.passed && full != value && cut_list(calls, evidence.given) == Some(full) => {
+            failed(format!(
+                "{}, but call {} ({}) cuts its list at {full} lines, and nobody asked for so many",
+                report.evidence,
+                calls.len(),
+                last.tool
+            ))
+        }
         Some(last) if report.passed && by_absence && cannot_show_absence(last) => failed(format!(
             "{}, but call {} ({}) {} or hides its exit status, so what is missing there proves nothing",
             report.evidence,
@@ -264,6 +284,12 @@ fn count(calls: &[ToolCall], of: CountOf, text: Option<&str>, op: CountOp, value
         )),
         _ => report,
     }
+}
+
+/// Where the only call cuts what it puts out.
+fn cut_list(calls: &[ToolCall], given: &str) -> Option<u64> {
+    let [only] = calls else { return None };
+    cuts_at(only.input.get("command")?.as_str()?, given)
 }
 
 /// Whether what a call did not put out says nothing: it failed, or may have failed unseen.
@@ -403,10 +429,11 @@ mod tests {
             exit: Some(exit),
             ..sample("shell", command, External)
         };
-        let looks = |command: &str| ToolCall {
+        let looks_and_ends = |command: &str, exit: i32| ToolCall {
             effect: Read,
-            ..run(command, 0)
+            ..run(command, exit)
         };
+        let looks = |command: &str| looks_and_ends(command, 0);
         let named = r#"{"kind":"exit_code","command":"cargo test"}"#;
         let any = r#"{"kind":"exit_code"}"#;
         for (kind, calls, expect, word) in [
@@ -423,6 +450,24 @@ mod tests {
                 vec![run("cargo test --no-run", 0), run("cargo test", 0)],
                 true,
                 "1 shell calls",
+            ),
+            (
+                named,
+                vec![run("cargo test --no-run", 101), run("cargo test", 0)],
+                false,
+                "`cargo test --no-run` ended with exit status 101",
+            ),
+            (
+                named,
+                vec![run("cargo test", 0), looks_and_ends("grep -rn 'cargo test' README", 1)],
+                false,
+                "expected exit status 0",
+            ),
+            (
+                r#"{"kind":"exit_code","command":"cargo test","equals":101}"#,
+                vec![run("cargo test --no-run", 101)],
+                false,
+                "told not to",
             ),
             (named, vec![run("cargo test | tail", 0)], false, "piped"),
             (named, vec![run("cargo test; cargo test", 0)], true, "cargo test"),

@@ -10,11 +10,12 @@ use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use artoo_protocol::message::{Check, CountOf, CountOp};
+use artoo_protocol::message::{Check, CountOf, CountOp, ToolCall};
 use artoo_protocol::text::{first_n, one_line};
 use artoo_protocol::tool::{CheckReport, CheckRequest};
 use sha2::{Digest, Sha256};
 
+use super::hollow::cuts_at;
 use super::vouching::{Evidence, emptied_by_failure};
 use super::{blocked, compared, failed, faulty, passed, pattern, pointed};
 
@@ -125,7 +126,8 @@ pub(super) fn decide(request: &CheckRequest, places: &Places, mask: &Mask, stop:
     let report = report.unwrap_or_else(|report| report);
     let path = path_of(&request.check).filter(|_| report.passed);
     let linked = path.and_then(|path| only_a_link(&at(path), made(), &request.given));
-    Some(linked.map_or(report, failed))
+    let cut = || path.and_then(|path| cut_list(&at(path), request, stop));
+    Some(linked.or_else(cut).map_or(report, failed))
 }
 
 /// The file that a check says something of; none where the check is that there is none.
@@ -139,6 +141,29 @@ fn path_of(check: &Check) -> Option<&str> {
         | Check::OutputEquals { .. }
         | Check::CommandSucceeds { .. } => None,
     }
+}
+
+/// Why the lines of a file may not be all: the command that wrote it cut its list there, and nobody asked for so many.
+fn cut_list(path: &Path, request: &CheckRequest, stop: &AtomicBool) -> Option<String> {
+    let Check::Count {
+        of: CountOf::Lines,
+        value,
+        ..
+    } = request.check
+    else {
+        return None;
+    };
+    let name = path.to_string_lossy();
+    let wrote = |call: &&ToolCall| call.touched.iter().any(|touched| *touched == *name);
+    let writer = request.tool_calls.iter().rfind(wrote)?;
+    let cut = cuts_at(writer.input.get("command")?.as_str()?, &request.given)?;
+    let lines = u64::try_from(text(path, stop).ok()?.lines().count()).ok()?;
+    (lines == cut && cut != value).then(|| {
+        format!(
+            "{} holds {lines} lines, at which the command that wrote it cuts its list, and nobody asked for so many",
+            shown(path)
+        )
+    })
 }
 
 /// Why a file is no work of the task: the task made a link to something that it did not make and was not told of.

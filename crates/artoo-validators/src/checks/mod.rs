@@ -1,12 +1,14 @@
 //! Machine checks: criteria that code decides, from the world and from what tools put out (design §7).
 //!
 //! Owns what each kind of check means. [`calls`] holds the checks on tool calls, which are pure; [`files`] those on files;
-//! [`vouching`] says when a match proves nothing, [`status`] whose an exit status is, [`numbers`] when two are one;
+//! [`vouching`] says when a match proves nothing, [`hollow`] when a check does, [`status`] whose an exit status is, [`numbers`] when two are
+//! one;
 //! [`world`] is the shell that runs either kind, and commands, off the roles' thread. A model's prose never reaches a
 //! check, and a check that cannot run is reported as faulty: a fault of the plan, not of the attempt.
 
 pub mod calls;
 pub mod files;
+mod hollow;
 mod numbers;
 mod pattern;
 mod status;
@@ -26,7 +28,7 @@ use serde_json::Value;
 /// A planner can call this before it sends a plan out.
 pub fn defect(check: &Check) -> Option<String> {
     let pattern = |text: &str| pattern::compile(text).err();
-    match check {
+    let unsound = match check {
         Check::ExitCode { command, equals: _ } => command.as_deref().and_then(pattern),
         Check::FileExists { path } | Check::FileAbsent { path } => files::path_defect(path),
         Check::FileContains { path, pattern: text } => files::path_defect(path).or_else(|| pattern(text)),
@@ -60,7 +62,8 @@ pub fn defect(check: &Check) -> Option<String> {
             files::path_defect(path).or_else(|| malformed.then(|| "`equals` is no SHA-256 in 64 hex digits".to_owned()))
         }
         Check::CommandSucceeds { command } => command.trim().is_empty().then(|| "the command is empty".to_owned()),
-    }
+    };
+    unsound.or_else(|| hollow::always_holds(check).map(str::to_owned))
 }
 
 fn passed(evidence: impl Into<String>) -> CheckReport {
@@ -154,6 +157,7 @@ mod tests {
             (r#"{"kind":"sha256","path":"a","equals":"zz"}"#, "SHA-256"),
             (r#"{"kind":"command_succeeds","command":""}"#, "empty"),
             (r#"{"kind":"exit_code","command":"*"}"#, "pattern"),
+            (r#"{"kind":"output_matches","pattern":".*"}"#, "fits every text"),
         ] {
             let check: Check = serde_json::from_str(json).unwrap();
             let found = defect(&check).unwrap_or_else(|| panic!("{json} passed as sound"));

@@ -4,7 +4,12 @@
 //! Owns the reading of a command's words to that end. It is no shell: it looks at separators and quotes, and where it is wrong it
 //! asks for a plainer command, which costs an attempt and lets nothing pass.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
+
+/// A pattern of this program's own, compiled once.
+pub(super) type Words = LazyLock<Option<Regex>>;
 
 /// What keeps a program's failure out of the status of its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +69,25 @@ pub(super) fn hidden(command: &str, from: usize, to: usize) -> Option<Hidden> {
 
 /// Whether the command is one pipe that the program begins, and then ends with the status of its first part.
 fn gives_the_status_of_the_pipe(before: &str, after: &str) -> bool {
-    const ENDS: &str = r#"^[^;&\n|'"]*(?:\|[^;&\n|'"]+)+;\s*exit "?\$\{PIPESTATUS\[0\]\}"?\s*;?\s*$"#;
+    static ENDS: Words = LazyLock::new(|| {
+        Regex::new(r#"^[^;&\n|'"]*(?:\|[^;&\n|'"]+)+;\s*exit "?\$\{PIPESTATUS\[0\]\}"?\s*;?\s*$"#).ok()
+    });
     let last = before.trim_end().chars().next_back();
     let begins =
         last.is_none_or(|c| matches!(c, ';' | '&' | '(' | '{')) || before.trim_end_matches(' ').ends_with('\n');
-    begins && Regex::new(ENDS).is_ok_and(|ends| ends.is_match(after))
+    begins && ENDS.as_ref().is_some_and(|ends| ends.is_match(after))
 }
 
 /// What hides the status of any program of a command; statements that only prepare, such as `cd`, have none to hide.
 pub(super) fn hides_some(command: &str) -> Option<Hidden> {
-    let prepares = Regex::new(PREPARES).ok()?;
+    // Statements at the beginning that only prepare the next one, with the separator after them.
+    static PREPARES: Words = LazyLock::new(|| {
+        Regex::new(
+            r"^\s*(?:(?:cd|export|set|source|umask|ulimit|mkdir|pushd|\.)\s[^;&|\n]*|\w+=[^\s;&|]*)\s*(?:;|&&|\n)",
+        )
+        .ok()
+    });
+    let prepares = PREPARES.as_ref()?;
     let mut from = 0;
     while let Some(found) = command.get(from..).and_then(|rest| prepares.find(rest)) {
         from += found.end();
@@ -82,10 +96,6 @@ pub(super) fn hides_some(command: &str) -> Option<Hidden> {
     let at = command.len() - rest.trim_start().len();
     hidden(command, at, at)
 }
-
-/// Statements at the beginning that only prepare the next one, with the separator after them.
-const PREPARES: &str =
-    r"^\s*(?:(?:cd|export|set|source|umask|ulimit|mkdir|pushd|\.)\s[^;&|\n]*|\w+=[^\s;&|]*)\s*(?:;|&&|\n)";
 
 /// Looks through what follows a program in its command.
 fn masked(bare: &str, after: &str, pipefail: bool, mut errexit: bool) -> Option<Hidden> {
@@ -130,8 +140,9 @@ fn masked(bare: &str, after: &str, pipefail: bool, mut errexit: bool) -> Option<
 
 /// Whether what follows `||` ends with a failure as well.
 fn passes_a_failure_on(next: &str) -> bool {
-    let words = Regex::new(r"^(?:exit|return|false)(?:\s+([^\s;&|)}]+))?\s*(?:[;&|)}\n]|$)");
-    let found = words.ok().and_then(|words| {
+    static ENDS: Words =
+        LazyLock::new(|| Regex::new(r"^(?:exit|return|false)(?:\s+([^\s;&|)}]+))?\s*(?:[;&|)}\n]|$)").ok());
+    let found = ENDS.as_ref().and_then(|words| {
         let found = words.captures(next)?;
         Some(
             found
@@ -158,9 +169,9 @@ fn keeps_the_status(next: &str, after: &str) -> bool {
 
 /// Whether an option of the shell is on at the end of a text: the last word on it counts.
 fn is_on(before: &str, option: &str) -> bool {
-    const SETS: &str = r"\bset\s+((?:[-+][a-zA-Z]+\s*(?:pipefail|errexit)?\s*)+)";
-    const WORDS: &str = r"([-+])([a-zA-Z]+)\s*(pipefail|errexit)?";
-    let (Ok(sets), Ok(words)) = (Regex::new(SETS), Regex::new(WORDS)) else {
+    static SETS: Words = LazyLock::new(|| Regex::new(r"\bset\s+((?:[-+][a-zA-Z]+\s*(?:pipefail|errexit)?\s*)+)").ok());
+    static WORDS: Words = LazyLock::new(|| Regex::new(r"([-+])([a-zA-Z]+)\s*(pipefail|errexit)?").ok());
+    let (Some(sets), Some(words)) = (SETS.as_ref(), WORDS.as_ref()) else {
         return false;
     };
     let mut on = false;
@@ -251,43 +262,26 @@ pub(super) fn not_run(command: &str, from: usize, to: usize, given: &str) -> Opt
 
 /// The statement in which a byte stands, up to that byte's own end of statement.
 fn statement(command: &str, at: usize) -> &str {
-    let (mut begin, mut quote) = (0, None);
-    let mut chars = command.char_indices();
-    while let Some((here, c)) = chars.next() {
-        if here >= at {
-            break;
-        }
-        match (quote, c) {
-            (None | Some('"'), '\\') => {
-                chars.next();
-            }
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            (None, '|' | '&' | ';' | '\n' | '(' | '{' | '`') => begin = here + c.len_utf8(),
-            (None | Some(_), _) => {}
-        }
-    }
-    command.get(begin..).unwrap_or_default()
+    let begins = |(here, c, quote): (usize, char, Option<char>)| {
+        let separates = quote.is_none() && matches!(c, '|' | '&' | ';' | '\n' | '(' | '{' | '`');
+        separates.then_some(here + c.len_utf8())
+    };
+    let begin = read(command)
+        .take_while(|(here, ..)| *here < at)
+        .filter_map(begins)
+        .last();
+    command.get(begin.unwrap_or(0)..).unwrap_or_default()
 }
 
 /// The quote that is open at a byte of a command.
 fn quote_at(command: &str, at: usize) -> Option<char> {
-    let mut quote = None;
-    let mut chars = command.char_indices();
-    while let Some((here, c)) = chars.next() {
-        if here >= at {
-            break;
-        }
-        match (quote, c) {
-            (None | Some('"'), '\\') => {
-                chars.next();
-            }
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            (None | Some(_), _) => {}
-        }
+    let (_, last, quote) = read(command).take_while(|(here, ..)| *here < at).last()?;
+    // A quote opens or closes behind its own character.
+    match quote {
+        None if matches!(last, '"' | '\'') => Some(last),
+        Some(open) if open == last => None,
+        quote => quote,
     }
-    quote
 }
 
 /// What follows a program without what stands in quotes; the rest of the quotes in which the program itself stands counts.
@@ -297,22 +291,31 @@ fn bare(after: &str, around: Option<char>) -> String {
 }
 
 /// The command without what stands in quotes.
-fn unquoted(text: &str) -> String {
-    let mut bare = String::new();
-    let mut quote = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (None | Some('"'), '\\') => {
-                chars.next();
+pub(super) fn unquoted(text: &str) -> String {
+    let outside = read(text).filter(|(_, c, quote)| quote.is_none() && !matches!(c, '"' | '\''));
+    outside.map(|(_, c, _)| c).collect()
+}
+
+/// The characters of a command with their places and the quote in which each stands, those left out that a backslash takes.
+fn read(command: &str) -> impl Iterator<Item = (usize, char, Option<char>)> {
+    let mut chars = command.char_indices();
+    let mut open = None;
+    std::iter::from_fn(move || {
+        loop {
+            let (here, c) = chars.next()?;
+            let quote = open;
+            match (quote, c) {
+                (None | Some('"'), '\\') => {
+                    chars.next();
+                    continue;
+                }
+                (None, '"' | '\'') => open = Some(c),
+                (Some(q), c) if q == c => open = None,
+                (None | Some(_), _) => {}
             }
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            (None, c) => bare.push(c),
-            (Some(_), _) => {}
+            return Some((here, c, quote));
         }
-    }
-    bare
+    })
 }
 
 #[cfg(test)]

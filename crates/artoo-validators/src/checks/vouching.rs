@@ -4,13 +4,16 @@
 //! match into a fail. A doubt never makes anything pass, and none of them reads sense into words of another's text: they
 //! compare where a text comes from.
 
+use std::sync::LazyLock;
+
 use artoo_protocol::message::ToolCall;
 use artoo_protocol::text::one_line;
 use artoo_protocol::tool::{CheckRequest, EffectClass};
 use regex::Regex;
 
+use super::hollow::{definitions, pieced_together, speaks_in_disguise, tested_nothing};
 use super::numbers::{Number, numbers};
-use super::status;
+use super::status::{self, Words};
 use crate::evidence::{SEARCHERS, broke, is_effectful};
 
 /// What a check may look at.
@@ -98,10 +101,35 @@ pub(super) const DOUBTS: &[Doubt] = &[
         because: "the command itself holds these words, so nothing but the attempt says them",
         applies: |m| {
             let line = m.line.trim();
-            let telling = m.open || m.found.split_whitespace().count() > 1 || line.starts_with(['{', '[']);
             let command = text_of(m.call, "command");
-            let said = command.contains(line) || (only_speaks(m.call) && puts_together(command, line));
+            // One word is said for many reasons, but hardly behind a program whose failure it hides.
+            let covers = hides_its_status(m.call) && !only_speaks(m.call);
+            let phrase = m.found.split_whitespace().count() > 1 || line.starts_with(['{', '[']);
+            let telling = m.open || phrase || covers;
+            let said = command.contains(line)
+                || (only_speaks(m.call) && puts_together(command, line))
+                || pieced_together(command, line)
+                || speaks_in_disguise(m.call, command, m.evidence.given);
             telling && only_generates(m.call) && said && !m.evidence.given.contains(command)
+        },
+    },
+    Doubt {
+        name: "tested_nothing",
+        because: "the same output says that no test was run",
+        applies: |m| tested_nothing(&m.call.output) && !tested_nothing(m.found),
+    },
+    Doubt {
+        name: "defined_for_the_occasion",
+        because: "the command defines what it runs, by a function, an alias or a search path of its own",
+        applies: |m| {
+            let command = text_of(m.call, "command");
+            let meant = |name: &str| m.call.programs.iter().any(|p| p == name) || m.evidence.given.contains(name);
+            let mut first_in_path = m
+                .evidence
+                .writers()
+                .filter(|writer| command.contains("PATH=") && holds(writer, m.line))
+                .flat_map(names);
+            definitions(command).any(meant) || first_in_path.any(meant)
         },
     },
     Doubt {
@@ -209,10 +237,16 @@ pub(super) fn is_open(pattern: &str) -> bool {
 ///
 /// English in full, other languages by the words that programs and people use most.
 fn speaks_of_failure(text: &str) -> bool {
-    const NONE: &str = r"(?i)\b(?:0|no|not|without|zero|keine?|ohne|sans|aucune?|sin|ning[uú]na?|nessuna?|senza|sem|без|нет)\s+(?:fail|error|problem|warning|fehl|err|échec|fall|falh|ошиб)\w*|(?:0|没有|沒有|无|無)\s*[个個]?\s*(?:失败|失敗|错误|錯誤|エラー|오류)";
-    const FAILURE: &str = r"(?i)\b(?:not?|fail\w*|error\w*|fatal|invalid|refus\w*|den(?:y|ied)|wrong|cannot|can't|unable|unknown|missing|reject\w*|warn\w*|problem\w*|abort\w*|panic\w*|exception\w*|violat\w*|mismatch\w*)\b";
-    const ELSEWHERE: &str = r"(?i)\b(?:(?:fehl|échou|échec|erreur|erron|errore|fallit|falló|fallad|fallo|fallid|falh|ошиб|провал|błąd|nieuda)\w*|не удал\w*)|失败|失敗|错误|錯誤|エラー|실패|오류|فشل|خطأ";
-    let (Ok(none), Ok(failure), Ok(elsewhere)) = (Regex::new(NONE), Regex::new(FAILURE), Regex::new(ELSEWHERE)) else {
+    static NONE: Words = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:0|no|not|without|zero|keine?|ohne|sans|aucune?|sin|ning[uú]na?|nessuna?|senza|sem|без|нет)\s+(?:fail|error|problem|warning|fehl|err|échec|fall|falh|ошиб)\w*|(?:fail|error|problem|warning|fehl|échec|fall|falh)\w*\s*[:=]\s*0\b|(?:0|没有|沒有|无|無)\s*[个個]?\s*(?:失败|失敗|错误|錯誤|エラー|오류)").ok()
+    });
+    static FAILURE: Words = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:not?|fail\w*|error\w*|fatal|invalid|refus\w*|den(?:y|ied)|wrong|cannot|can't|unable|unknown|missing|reject\w*|warn\w*|problem\w*|abort\w*|panic\w*|exception\w*|violat\w*|mismatch\w*)\b").ok()
+    });
+    static ELSEWHERE: Words = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:(?:fehl|échou|échec|erreur|erron|errore|fallit|falló|fallad|fallo|fallid|falh|ошиб|провал|błąd|nieuda)\w*|не удал\w*)|失败|失敗|错误|錯誤|エラー|실패|오류|فشل|خطأ").ok()
+    });
+    let (Some(none), Some(failure), Some(elsewhere)) = (NONE.as_ref(), FAILURE.as_ref(), ELSEWHERE.as_ref()) else {
         return false;
     };
     let rest = none.replace_all(text, "");
@@ -512,6 +546,46 @@ mod tests {
                 "",
                 true,
                 Some("hidden_failure_beside_success"),
+            ),
+            (
+                "a summary that counts failures behind a colon, the status hidden",
+                vec![ran("mvn test | tail -1", "Tests run: 42, Failures: 0, Errors: 0")],
+                "",
+                true,
+                None,
+            ),
+            (
+                "a run of no tests",
+                vec![ran(
+                    "go test -run Nothing ./...",
+                    "ok  \texample.com/a\t0.002s [no tests to run]",
+                )],
+                "",
+                false,
+                Some("tested_nothing"),
+            ),
+            (
+                "a function of the same name",
+                vec![ToolCall {
+                    programs: vec!["printf".into(), "pytest".into()],
+                    ..ran("pytest() { printf '%s passed' $((6*7)); }; pytest", "42 passed")
+                }],
+                "",
+                true,
+                Some("defined_for_the_occasion"),
+            ),
+            (
+                "a program of the same name, first in the search path",
+                vec![
+                    wrote("pytest", "echo '42 passed'", Create),
+                    ToolCall {
+                        programs: vec!["pytest".into()],
+                        ..ran("PATH=.:$PATH pytest", "42 passed")
+                    },
+                ],
+                "",
+                true,
+                Some("defined_for_the_occasion"),
             ),
             (
                 "the same in German",
