@@ -1,5 +1,8 @@
 //! The one error of the program: a sentence, a remedy, an exit code (design §14).
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use thiserror::Error;
 
 /// Why the program ends without having run a task to its end.
@@ -31,6 +34,31 @@ impl Failure {
             hint: None,
             code: 1,
         }
+    }
+
+    /// A file that the person named cannot be written: where, why, and what to do.
+    pub fn unwritable(path: &Path, error: &std::io::Error) -> Self {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let hint = match (error.kind(), folder) {
+            (ErrorKind::NotFound, Some(folder)) => {
+                format!(
+                    "there is no folder {0}: make it (mkdir -p {0}), or name another file",
+                    folder.display()
+                )
+            }
+            (ErrorKind::IsADirectory, _) => "it is a folder: name a file in it".to_owned(),
+            (ErrorKind::NotADirectory, Some(folder)) => {
+                format!("{} is no folder: name a file elsewhere", folder.display())
+            }
+            (ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem, _) => {
+                "name a file in a folder in which you may write".to_owned()
+            }
+            (ErrorKind::StorageFull | ErrorKind::QuotaExceeded, _) => {
+                "make room there, or name a file on another disk".to_owned()
+            }
+            _ => "name a file that can be written".to_owned(),
+        };
+        Self::usage(format!("{} cannot be written: {error}", path.display())).hint(hint)
     }
 
     /// The same with a remedy.

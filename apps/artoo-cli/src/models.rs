@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use artoo_llm::cassette::{Player, Recorder, Replacement};
+use artoo_llm::cassette::{CassetteError, Player, Recorder, Replacement};
 use artoo_llm::offline::Offline;
 use artoo_llm::provider::{Provider, ProviderConfig, RetryNotice, Timeouts};
 use artoo_llm::{Secret, Tiers};
@@ -40,8 +40,10 @@ pub fn build(settings: &Settings, quiet: bool) -> Result<Arc<dyn LanguageModel>,
     let Some(path) = &settings.record else { return Ok(model) };
     let models = settings.models();
     let keys = models.iter().filter_map(|choice| choice.api_key().map(Secret::new));
-    let recorder =
-        Recorder::create(path, model, keys.collect(), places(settings)).map_err(|e| Failure::usage(e.to_string()))?;
+    let recorder = Recorder::create(path, model, keys.collect(), places(settings)).map_err(|e| match e {
+        CassetteError::File { path, source } => Failure::unwritable(&path, &source),
+        other => Failure::usage(other.to_string()),
+    })?;
     Ok(Arc::new(recorder))
 }
 
@@ -79,6 +81,19 @@ fn one(choice: &ModelChoice, quiet: bool) -> Result<Arc<dyn LanguageModel>, Fail
             reached_by(config).map(|provider| provider as Arc<dyn LanguageModel>)
         }
     }
+}
+
+/// How long the judgement of an attempt may take: one answer of the slowest model that R4a asks.
+pub fn judging_time(settings: &Settings) -> Millis {
+    let least = artoo_validators::meta::Config::default().judging_time;
+    let judges = [Some(&settings.tool), settings.judges.second.as_ref()];
+    let longest = judges.into_iter().flatten().map(|choice| match choice {
+        ModelChoice::Offline => Duration::ZERO,
+        ModelChoice::Endpoint { base_url, .. } => Timeouts::of(base_url).longest(),
+    });
+    longest
+        .map(|longest| Millis::from_seconds(longest.as_secs()))
+        .fold(least, Ord::max)
 }
 
 /// How a provider is asked; for the built-in model, which needs none, nothing that could be reached.

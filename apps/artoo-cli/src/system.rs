@@ -340,7 +340,7 @@ fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, spe
                 max_replans: settings.max_replans,
                 judge: settings.judges.own.as_ref().map_or(Tier::Brain, |_| Tier::Judge),
                 judges,
-                ..artoo_validators::meta::Config::default()
+                judging_time: crate::models::judging_time(settings),
             },
             ..Validator::default()
         },

@@ -109,6 +109,7 @@ impl Source<'_> {
                     .collect();
                 push(&mut report.judged, grounds);
             }
+            (VerdictSource::NoJudge, _, _) => push(&mut report.unverified, grounds(&verdict.evidence)),
             (VerdictSource::Model, Mode::Verifiable | Mode::Plausible, None) => push(
                 &mut report.unverified,
                 grounds(&format!("a model judged the text alone: {}", verdict.evidence)),

@@ -31,9 +31,10 @@ pub(crate) struct Panel {
     second: Option<Seat>,
 }
 
-/// One judge: the call, the numbers of the criteria it is asked about, and its answer.
+/// One judge: which model, the call, the numbers of the criteria it is asked about, and its answer.
 #[derive(Debug)]
 struct Seat {
+    tier: Tier,
     call: CallId,
     asked: Vec<usize>,
     said: Option<Result<Value, (String, NoModel)>>,
@@ -78,6 +79,7 @@ impl Panel {
             let call = next_call.take();
             requests.push((call, request(tier, &pick(criteria, &asked))));
             Seat {
+                tier,
                 call,
                 asked,
                 said: None,
@@ -101,7 +103,7 @@ impl Panel {
     /// Notes an answer; the first to a call counts.
     pub(crate) fn note(&mut self, call: CallId, answer: Answer) {
         if let Some(seat) = self.seats().find(|seat| seat.call == call && seat.said.is_none()) {
-            seat.said = Some(said(answer));
+            seat.said = Some(said(seat.tier, answer));
         }
     }
 
@@ -120,11 +122,14 @@ impl Panel {
             match &seat.said {
                 Some(Ok(value)) => verdicts::read(value, &asked, own),
                 Some(Err((why, none))) => {
-                    if *none == NoModel::Yes {
-                        no_model = NoModel::Yes;
-                    }
-                    let fail =
-                        |c: &&Criterion| verdicts::fail(c, FailureClass::Environmental, VerdictSource::Rule, why);
+                    let source = match none {
+                        NoModel::Yes => {
+                            no_model = NoModel::Yes;
+                            VerdictSource::NoJudge
+                        }
+                        NoModel::No => VerdictSource::Rule,
+                    };
+                    let fail = |c: &&Criterion| verdicts::fail(c, FailureClass::Environmental, source, why);
                     asked.iter().map(fail).collect()
                 }
                 None => asked.iter().map(|c| verdicts::unjudged(c)).collect(),
@@ -155,6 +160,19 @@ impl Panel {
 
 /// What two verdicts on one criterion come to: a pass only when both are.
 fn agreed(first: CriterionVerdict, second: &CriterionVerdict) -> CriterionVerdict {
+    // Who was not asked has not disagreed; what is missing then is a judge, whatever the other one says.
+    if second.source == VerdictSource::NoJudge {
+        return CriterionVerdict {
+            verdict: Verdict::Fail,
+            failure_class: second.failure_class,
+            source: second.source,
+            evidence: second.evidence.clone(),
+            ..first
+        };
+    }
+    if first.source == VerdictSource::NoJudge {
+        return first;
+    }
     let short = |verdict: &CriterionVerdict| one_line(&verdict.evidence, 250);
     match (first.verdict, second.verdict) {
         (Verdict::Pass, Verdict::Pass) => CriterionVerdict {
@@ -185,7 +203,7 @@ fn agreed(first: CriterionVerdict, second: &CriterionVerdict) -> CriterionVerdic
 }
 
 /// The value in a model's answer; else why there is none.
-fn said(answer: Answer) -> Result<Value, (String, NoModel)> {
+fn said(tier: Tier, answer: Answer) -> Result<Value, (String, NoModel)> {
     let not_judged = |error: &dyn std::fmt::Display| {
         format!(
             "not judged, so not shown to hold: {}",
@@ -197,16 +215,38 @@ fn said(answer: Answer) -> Result<Value, (String, NoModel)> {
             content: ModelContent::Structured { value },
             ..
         })) => Ok(value),
-        Answer::Model(Err(error)) => {
-            let none = if ModelError::is_no_model(&error) {
-                NoModel::Yes
-            } else {
-                NoModel::No
-            };
-            Err((not_judged(&error), none))
+        Answer::Model(Err(error)) if ModelError::is_no_model(&error) => {
+            let error = one_line(&error.to_string(), 300);
+            Err((
+                format!(
+                    "not judged, because {} could not be asked: {error}; {}",
+                    who(tier),
+                    remedy(tier)
+                ),
+                NoModel::Yes,
+            ))
         }
+        Answer::Model(Err(error)) => Err((not_judged(&error), NoModel::No)),
         Answer::Model(Ok(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
             Err((not_judged(&"the model's answer holds no verdicts"), NoModel::No))
         }
+    }
+}
+
+/// A judge as the operator knows it, by its place in the settings.
+const fn who(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Brain | Tier::Tool => "the judging model",
+        Tier::Judge => "the model under [judge]",
+        Tier::SecondJudge => "the model under [second_judge]",
+    }
+}
+
+/// What the operator can do about it.
+const fn remedy(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Brain | Tier::Tool => "see `artoo doctor`",
+        Tier::Judge => "see `artoo doctor`, correct [judge], or remove it and let the planner's model judge",
+        Tier::SecondJudge => "see `artoo doctor`, correct [second_judge], or remove it and do with one judge",
     }
 }

@@ -1,8 +1,8 @@
 //! Which models judge, and whether they may: R4b's own and a second one beside R4a and R4b (design §11, §18).
 //!
 //! Owns two rules. A judge of its own must stand at least as high as the planner in the operator's order of models, because whoever
-//! cannot make the plan cannot tell whether it came out right. A second judge must come from another provider, because two of one
-//! house err alike. Neither is said by a project's file.
+//! cannot make the plan cannot tell whether it came out right. A second judge must be another model of another provider, because two of
+//! one house err alike. Neither is said by a project's file.
 
 use std::collections::BTreeMap;
 
@@ -31,10 +31,17 @@ pub fn choose(
 ) -> Result<Judges, Failure> {
     let mut chosen = |tier, called: &str| {
         let found = sources.is_named(tier).then(|| sources.choose(tier, notices));
-        found.transpose().map_err(|failure| Failure {
+        let found = found.transpose().map_err(|failure| Failure {
             message: format!("{called}: {}", failure.message),
             ..failure
-        })
+        })?;
+        if found == Some(ModelChoice::Offline) {
+            return Err(Failure::usage(format!(
+                "{called}: the built-in offline model cannot judge, it is no language model"
+            ))
+            .hint(format!("name a model of a provider under {called}, or remove it")));
+        }
+        Ok(found)
     };
     let mut own = chosen(Tier::Judge, "[judge]")?;
     let second = chosen(Tier::SecondJudge, "[second_judge]")?;
@@ -94,6 +101,15 @@ fn is_of_another_house(second: &ModelChoice, other: &ModelChoice) -> Result<(), 
             other.name()
         ))
         .hint("name a model of another provider under [second_judge], or remove it"));
+    }
+    // A reseller's copy of a model errs like the model. The same words at two servers of one's own may be two models.
+    if second.bare_name() == other.bare_name() && !second.provider().starts_with("localhost") {
+        return Err(Failure::usage(format!(
+            "the second judge `{}` is the same model as `{}`, whose verdicts it is to check, at another address",
+            second.name(),
+            other.name()
+        ))
+        .hint("name another model under [second_judge], or remove it"));
     }
     Ok(())
 }
@@ -200,6 +216,65 @@ mod tests {
         let settings = with(&second("http://a:8081"), &env, Options::default()).unwrap();
         let chosen = settings.judges.second.unwrap();
         assert_eq!(chosen.to_string(), "other at http://a:8081 (with a key)");
+    }
+
+    #[test]
+    fn names_of_one_house_are_one_provider() {
+        let of = |url: &str| {
+            let choice = ModelChoice::Endpoint {
+                wire: artoo_llm::provider::Wire::OpenAi,
+                base_url: url.to_owned(),
+                api_key: None,
+                model: "m".to_owned(),
+            };
+            choice.provider()
+        };
+        for (url, expect) in [
+            ("https://api.example.com/v1", "example.com"),
+            ("https://eu.api.example.com:8443/v1", "example.com"),
+            ("https://API.Example.COM.", "example.com"),
+            ("api.example.co.uk", "example.co.uk"),
+            ("https://example.co", "example.co"),
+            ("http://localhost:8080/v1", "localhost:8080"),
+            ("http://127.0.0.1:8080", "localhost:8080"),
+            ("http://127.1.2.3:8080", "localhost:8080"),
+            ("http://[::1]:8080/v1", "localhost:8080"),
+            ("http://0.0.0.0:8080", "localhost:8080"),
+            ("http://gpu.localhost:8081", "localhost:8081"),
+            ("http://192.168.1.7:80", "192.168.1.7"),
+            ("http://192.168.1.7:81", "192.168.1.7:81"),
+            ("http://[fe80::1]", "fe80::1"),
+            ("http://gpubox:11434", "gpubox:11434"),
+            ("https://user:word@api.example.com", "example.com"),
+        ] {
+            assert_eq!(of(url), expect, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_second_judge_is_no_copy_of_the_first_and_not_the_offline_model() {
+        let second = |model: &str, url: &str| format!("[second_judge]\nmodel = \"{model}\"\nbase_url = \"{url}\"\n");
+        refused(
+            &second("vendor/Big", "http://b"),
+            &["same model", "`big`", "another address"],
+        );
+        refused(&second("small:latest", "http://b"), &["same model", "`small`"]);
+        assert!(with(&second("bigger", "http://b"), &[], Options::default()).is_ok());
+        for file in [
+            second("builtin:offline", "http://b"),
+            "[judge]\nmodel = \"builtin:offline\"\n[ranks]\n\"builtin:offline\" = 9\nbig = 1\n".to_owned(),
+            "second_judge_model = \"builtin:offline\"\n".to_owned(),
+            "judge_model = \"builtin:offline\"\n".to_owned(),
+        ] {
+            refused(&file, &["cannot judge", "or remove it"]);
+        }
+        let tool = [("TOOL_MODEL", "builtin:offline")];
+        let settings = with("", &tool, Options::default()).unwrap();
+        assert_eq!(
+            settings.tool,
+            ModelChoice::Offline,
+            "the two tiers may do without a provider"
+        );
     }
 
     #[test]

@@ -83,20 +83,6 @@ impl ModelChoice {
         }
     }
 
-    /// Whose it is: the host of its address, with the port where that is not the usual one.
-    pub fn provider(&self) -> String {
-        match self {
-            Self::Offline => "builtin".to_owned(),
-            Self::Endpoint { base_url, .. } => {
-                let address = base_url.split_once("://").map_or(base_url.as_str(), |(_, rest)| rest);
-                let host = address.split(['/', '?', '#']).next().unwrap_or_default();
-                let host = host.rsplit('@').next().unwrap_or_default().to_lowercase();
-                let usual = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80"));
-                usual.unwrap_or(&host).to_owned()
-            }
-        }
-    }
-
     /// Its key, where it has one.
     pub fn api_key(&self) -> Option<&str> {
         match self {
@@ -288,6 +274,8 @@ impl Sources<'_> {
                     ));
                 }
             }
+        } else if model.as_ref().is_some_and(|(text, _)| text == OFFLINE) {
+            return Ok(ModelChoice::Offline);
         } else if let Some((text, origin)) = &model
             && let Some(Named::At(found @ (Wire::Anthropic | Wire::Gemini), name)) = parse(text)
         {
@@ -324,6 +312,9 @@ impl Sources<'_> {
         }
     }
 }
+
+/// How the built-in model is named wherever a model can be.
+const OFFLINE: &str = "builtin:offline";
 
 /// What `PROVIDER:NAME` means.
 enum Named<'a> {

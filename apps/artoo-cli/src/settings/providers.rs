@@ -106,3 +106,50 @@ impl Sources<'_> {
         }
     }
 }
+
+impl ModelChoice {
+    /// Whose it is: the domain under which its address is registered, or the host where that has none, with the port where that is
+    /// not the usual one. All names of this machine are one.
+    pub fn provider(&self) -> String {
+        let Self::Endpoint { base_url, .. } = self else {
+            return "builtin".to_owned();
+        };
+        let address = base_url.split_once("://").map_or(base_url.as_str(), |(_, rest)| rest);
+        let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default().to_lowercase();
+        let (host, port) = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => (name, port),
+            Some(_) | None => (host.as_str(), ""),
+        };
+        let host = host.trim_end_matches('.').trim_matches(['[', ']']);
+        let own = match host.parse::<std::net::IpAddr>() {
+            Ok(address) if address.is_loopback() || address.is_unspecified() => Some("localhost"),
+            Ok(_) => Some(host),
+            Err(_) if host == "localhost" || host.ends_with(".localhost") => Some("localhost"),
+            Err(_) => (!host.contains('.')).then_some(host),
+        };
+        match (own, port) {
+            (None, _) => registered(host),
+            (Some(name), "" | "80" | "443") => name.to_owned(),
+            (Some(name), port) => format!("{name}:{port}"),
+        }
+    }
+
+    /// The name of the model itself, without the vendor that a reseller puts in front and without a tag.
+    pub fn bare_name(&self) -> String {
+        let name = self.name().rsplit('/').next().unwrap_or_default();
+        name.trim_end_matches(":latest").to_lowercase()
+    }
+}
+
+/// The part of a domain that somebody registered: `eu.api.example.com` and `api.example.com` are of one house.
+fn registered(host: &str) -> String {
+    let labels: Vec<&str> = host.rsplit('.').collect();
+    // `example.co.uk`: below a country, a short label is a category and nobody's name.
+    let below_a_category =
+        matches!(labels.as_slice(), [country, category, _, ..] if country.len() == 2 && category.len() <= 3);
+    let taken = if below_a_category { 3 } else { 2 };
+    let mut own: Vec<&str> = labels.into_iter().take(taken).collect();
+    own.reverse();
+    own.join(".")
+}

@@ -333,12 +333,46 @@ fn a_second_judge_that_is_not_there_passes_nothing() {
         "[second_judge]\nmodel = \"other\"\nbase_url = \"{}\"\n",
         other.base_url()
     );
-    let done = with_models(&sandbox, &main, &beside, &["--max-replans", "0"]);
-    assert_ne!(done.code, Some(0), "{done:#?}");
+    let done = with_models(&sandbox, &main, &beside, &[]);
+    done.ended(3);
     let verdicts = outcome(&done);
     assert_eq!(verdicts[0].1, "fail");
     assert!(verdicts[0].2.contains("not judged"), "{verdicts:#?}");
+    assert!(!verdicts[0].2.contains("disagree"), "{verdicts:#?}");
     assert_eq!(verdicts[1].1, "pass", "what it was not asked about stands");
+    let last = done.json_lines().pop().unwrap();
+    let end = &last["payload"];
+    assert_eq!(
+        (end["cause"].as_str(), end["replans"].as_u64()),
+        (Some("no_model"), Some(0)),
+        "{end}"
+    );
+    let summary = end["summary"].as_str().unwrap();
+    for words in ["[second_judge]", "no such key", "remove it", "artoo doctor"] {
+        assert!(summary.contains(words), "{words}: {summary}");
+    }
+    assert_eq!(asked(&main, "plan"), 1, "another plan would not make it answer");
+}
+
+#[test]
+fn a_second_judge_that_cannot_be_asked_about_the_whole_task_ends_it_too() {
+    let sandbox = Sandbox::new();
+    let main = writer(
+        checked(),
+        json!([{"criterion": "the result is right", "mode": "verifiable"}]),
+        passes,
+    );
+    let other =
+        Server::start(|_| Response::Raw(404, json!({"error": {"message": "no such model"}}).to_string())).unwrap();
+    let beside = format!(
+        "[second_judge]\nmodel = \"other\"\nbase_url = \"{}\"\n",
+        other.base_url()
+    );
+    let done = with_models(&sandbox, &main, &beside, &[]);
+    done.ended(3);
+    let last = done.json_lines().pop().unwrap();
+    let summary = last["payload"]["summary"].as_str().unwrap().to_owned();
+    assert!(summary.contains("[second_judge]"), "{summary}");
 }
 
 #[test]

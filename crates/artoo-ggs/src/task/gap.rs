@@ -4,7 +4,7 @@
 
 use artoo_protocol::message::{
     Cause, Directive, Ending, FinalResult, MacroState, Megram, OutcomeStatus, PartialResultRequest, PlanDirective,
-    Recommendation, ReplanRequest,
+    Recommendation, ReplanRequest, Verdict, VerdictSource,
 };
 
 use super::ending::{Closing, end, may_be_worded, writer};
@@ -180,13 +180,25 @@ pub(crate) fn observation(request: &ReplanRequest, tally: &Tally<'_>) -> Observa
         p: tally.implausibility(),
         elapsed: request.elapsed_ms,
         rejected: request.outcomes.iter().all(|o| o.status == OutcomeStatus::Matched),
-        veto: all_refused.then_some(Cause::Refused),
+        veto: if without_judge(request) {
+            Some(Cause::NoModel)
+        } else {
+            all_refused.then_some(Cause::Refused)
+        },
         advice: match request.recommendation {
             Recommendation::Replan => None,
             Recommendation::Abandon if all_infeasible => Some(Cause::Infeasible),
             Recommendation::Abandon => Some(Cause::ReplansExhausted),
         },
     }
+}
+
+/// Whether a model that had to judge could not be asked: no other plan makes it answer.
+fn without_judge(request: &ReplanRequest) -> bool {
+    let of_subtasks = request.outcomes.iter().flat_map(|outcome| &outcome.criteria_verdicts);
+    of_subtasks
+        .chain(&request.task_verdicts)
+        .any(|verdict| verdict.verdict == Verdict::Fail && verdict.source == VerdictSource::NoJudge)
 }
 
 /// Whether every failing subtask broke on infrastructure: that says nothing about the approach.

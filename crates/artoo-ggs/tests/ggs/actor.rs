@@ -3,9 +3,9 @@
 use artoo_ggs::{Controller, Effect, Params, WORDING_WAIT};
 use artoo_protocol::message::{
     BudgetKind, BudgetReached, Cause, ClarificationAnswer, ClarificationRequest, ConfirmationAnswer,
-    ConfirmationRequest, Consent, Criterion, DirectAnswer, DispatchManifest, Ending, Message, Mode, OutcomeStatus,
-    PartialResult, PlanningFailed, PreviousDirective, Recommendation, ReplanRequest, SubTaskOutcome, TaskAborted,
-    UserInput,
+    ConfirmationRequest, Consent, Criterion, CriterionVerdict, DirectAnswer, DispatchManifest, Ending, Message, Mode,
+    OutcomeStatus, PartialResult, PlanningFailed, PreviousDirective, Recommendation, ReplanRequest, SubTaskOutcome,
+    TaskAborted, UserInput, VerdictSource,
 };
 use artoo_protocol::tool::EffectClass;
 use artoo_protocol::{Actor as _, Command, Envelope, EnvelopeId, Event, Finite, Role, Slug, SubTaskId, TaskId};
@@ -309,6 +309,22 @@ fn every_cause_is_reached_and_tells_the_truth() {
         "an outage teaches nothing"
     );
     assert_eq!(case(vec![replan(&id, 0, vec![refused]).into()]), (Cause::Refused, 0));
+    let unjudged = CriterionVerdict {
+        source: VerdictSource::NoJudge,
+        ..fail("s holds", Environmental)
+    };
+    let of_subtask = outcome("s", OutcomeStatus::Failed, vec![unjudged.clone()]);
+    let of_task = ReplanRequest {
+        task_verdicts: vec![unjudged],
+        ..replan(&id, 0, vec![matched("s")])
+    };
+    for without_judge in [replan(&id, 0, vec![of_subtask]), of_task] {
+        assert_eq!(
+            case(vec![without_judge.into()]),
+            (Cause::NoModel, 0),
+            "no other plan makes a judge answer"
+        );
+    }
     assert_eq!(
         case(vec![planning_failed(&id, Cause::NoModel).into()]),
         (Cause::NoModel, 0)

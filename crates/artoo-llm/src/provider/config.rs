@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::endpoint;
+use super::endpoint::{self, Endpoint};
 use super::wire::Wire;
 use crate::secret::Secret;
 
@@ -72,6 +72,19 @@ impl Timeouts {
         first_token: Duration::from_secs(600),
         ..Self::REMOTE
     };
+
+    /// Those that apply to an address where none are given.
+    pub fn of(base_url: &str) -> Self {
+        match Endpoint::parse(base_url, Wire::OpenAi, "") {
+            Ok(endpoint) if endpoint.loopback => Self::LOOPBACK,
+            Ok(_) | Err(_) => Self::REMOTE,
+        }
+    }
+
+    /// How long one answer may be waited for before it is given up: the connection, the first token, a pause.
+    pub const fn longest(&self) -> Duration {
+        self.connect.saturating_add(self.first_token).saturating_add(self.idle)
+    }
 }
 
 /// How often a request that failed in a passing way is sent again, with waits that double, with jitter.

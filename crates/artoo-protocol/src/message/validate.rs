@@ -189,6 +189,8 @@ pub enum VerdictSource {
     /// A model, on evidence.
     #[default]
     Model,
+    /// Nobody: a model that had to judge could not be asked. Always a fail, and no change of plan cures it.
+    NoJudge,
 }
 
 /// The verdict on one criterion.

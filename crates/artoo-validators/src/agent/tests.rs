@@ -800,5 +800,14 @@ fn a_second_judge_that_is_away_passes_nothing_and_says_why() {
     let outcome = outcome(&effects);
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert!(outcome.infrastructure, "no model, so another attempt would end alike");
-    assert!(outcome.criteria_verdicts[0].evidence.contains("down"), "{outcome:?}");
+    let verdict = &outcome.criteria_verdicts[0];
+    assert_eq!(
+        verdict.source,
+        VerdictSource::NoJudge,
+        "whoever was not asked has not disagreed"
+    );
+    for words in ["down", "[second_judge]", "remove it"] {
+        assert!(verdict.evidence.contains(words), "{words}: {verdict:?}");
+    }
+    assert!(!verdict.evidence.contains("disagree"), "{verdict:?}");
 }
