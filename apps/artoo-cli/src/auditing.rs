@@ -24,6 +24,9 @@ use crate::{dreaming, output};
 /// Messages that the auditor may lag behind before it misses some, which it then records.
 const TAP: usize = 8_192;
 
+/// Messages that are taken from the tap in one go.
+const AT_ONCE: usize = 256;
+
 /// The running auditor.
 pub struct Auditing {
     finish: oneshot::Sender<()>,
@@ -106,7 +109,14 @@ async fn watch(mut recorder: Recorder, mut tap: Tap, hub: Hub, mut finished: one
         let report = tokio::select! {
             biased;
             item = tap.recv() => match item {
-                Some(item) => recorder.observe(hub.now(), observed(item)),
+                Some(item) => {
+                    publish(&hub, recorder.observe(hub.now(), observed(item)));
+                    // In a storm of messages they are taken by the hundred.
+                    for item in tap.try_recv_many(AT_ONCE) {
+                        publish(&hub, recorder.observe(hub.now(), observed(item)));
+                    }
+                    continue;
+                }
                 None => break,
             },
             _ = &mut finished => break,

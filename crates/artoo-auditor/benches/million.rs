@@ -138,6 +138,7 @@ fn writing(folder: &Path, records: u64) {
             at(written),
             Options {
                 queue,
+                queue_bytes: usize::MAX,
                 ..Options::new(plain())
             },
         )

@@ -1,7 +1,7 @@
 //! The record of the log, and how a change to it is found (design §16).
 //!
 //! A line is `{"hash":"…","prev":"…","n":1,"at":"…","envelope":{…}}`; instead of `envelope` there may be a `deed`, a
-//! `finding`, a `gap` or a `note`. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record
+//! `finding`, a `gap`, a `note` or the `counts` up to there. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record
 //! before stands as `prev`. Checking looks at bytes and not at parsed JSON, so that there is no second way to write the same
 //! record. Owns the format; files are [`files`](crate::files)'s matter.
 
@@ -143,17 +143,20 @@ pub enum Kind {
     Gap,
     /// About the log itself.
     Note,
+    /// What was counted up to here.
+    Counts,
     /// Something that this version does not know.
     Other,
 }
 
 impl Kind {
-    const NAMES: [(Self, &'static [u8]); 5] = [
+    const NAMES: [(Self, &'static [u8]); 6] = [
         (Self::Envelope, b"envelope"),
         (Self::Deed, b"deed"),
         (Self::Finding, b"finding"),
         (Self::Gap, b"gap"),
         (Self::Note, b"note"),
+        (Self::Counts, b"counts"),
     ];
 }
 

@@ -14,6 +14,7 @@ pub mod detect;
 mod facts;
 mod files;
 mod follow;
+mod head;
 mod history;
 mod lines;
 mod log;

@@ -9,6 +9,15 @@ use std::path::PathBuf;
 
 use crate::files::{Files, LogError, at_path};
 
+/// A place in a log, between two lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes from its beginning.
+    pub offset: u64,
+}
+
 /// Bytes that are read at once.
 const BLOCK: usize = 1 << 20;
 
@@ -27,6 +36,8 @@ pub(crate) struct Line<'a> {
 #[derive(Debug)]
 pub(crate) struct Lines {
     waiting: VecDeque<PathBuf>,
+    /// Where the first of them is to be read from.
+    skip: u64,
     count: u64,
     open: Option<(PathBuf, File)>,
     buffer: Vec<u8>,
@@ -40,11 +51,21 @@ impl Lines {
         Ok(Self::of(files.all()?.into()))
     }
 
+    /// From a place on.
+    pub fn open_at(files: &Files, place: &Place) -> Result<Self, LogError> {
+        let all = files.all()?.into_iter();
+        Ok(Self {
+            skip: place.offset,
+            ..Self::of(all.skip_while(|path| *path != place.path).collect())
+        })
+    }
+
     /// Of one file.
     pub fn of(waiting: VecDeque<PathBuf>) -> Self {
         Self {
             count: u64::try_from(waiting.len()).unwrap_or(0),
             waiting,
+            skip: 0,
             open: None,
             buffer: vec![0; BLOCK],
             start: 0,
@@ -124,7 +145,13 @@ impl Lines {
         let Some(path) = self.waiting.pop_front() else {
             return Ok(false);
         };
-        let file = File::open(&path).map_err(at_path(&path))?;
+        let mut file = File::open(&path).map_err(at_path(&path))?;
+        match std::mem::take(&mut self.skip) {
+            0 => {}
+            skip => {
+                file.seek(SeekFrom::Start(skip)).map_err(at_path(&path))?;
+            }
+        }
         self.open = Some((path, file));
         Ok(true)
     }
@@ -173,6 +200,15 @@ impl Backwards {
             } else if !self.file_before()? {
                 return Ok(None);
             }
+        }
+    }
+
+    /// The place behind the line that was given last.
+    pub fn place(&self, last: &[u8]) -> Place {
+        let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Place {
+            path: self.open.as_ref().map(|(path, _)| path.clone()).unwrap_or_default(),
+            offset: self.position + length(&self.buffer) + length(last) + 1,
         }
     }
 

@@ -1,7 +1,8 @@
 //! The log that is being written (design §16).
 //!
 //! Owns opening, continuing, appending, and the change to a new file when one is full. The head is replaced atomically, so
-//! that a shortened log is found too. A half-written last record is set aside and noted; nothing is ever silently dropped.
+//! that a shortened log is found too; while records come, a thread beside forces them to the disk and writes it, so that no record
+//! waits for that. A half-written last record is set aside and noted; nothing is ever silently dropped.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,7 +11,8 @@ use std::path::Path;
 use artoo_protocol::{Millis, Timestamp};
 
 use crate::chain::{Frame, Link};
-use crate::files::{Files, LogError, at_path, replace};
+use crate::files::{Files, LogError, at_path};
+use crate::head::{Head, Sealer};
 
 /// Bytes that are read from the end to find the last record; a longer record is found by reading more.
 const TAIL: u64 = 1 << 20;
@@ -31,8 +33,11 @@ pub(crate) struct Log {
     link: Link,
     pending: Vec<u8>,
     pending_link: Link,
-    /// When the head was last written, and what it said.
+    /// When the head was last written or asked for, and what it says.
     headed: Option<(Timestamp, Link)>,
+    /// Files that were filled since then.
+    filled: Vec<File>,
+    sealer: Option<Sealer>,
     /// The last instant in words: most records share it with the one before.
     at: (Timestamp, String),
 }
@@ -67,6 +72,8 @@ impl Log {
             pending: Vec::new(),
             pending_link: link,
             headed: None,
+            filled: Vec::new(),
+            sealer: None,
             at: (Timestamp::default(), Timestamp::default().to_string()),
             link,
         };
@@ -126,31 +133,55 @@ impl Log {
     /// Gives the full file its name and begins a new one; the chain goes on.
     fn change_file(&mut self) -> Result<(), LogError> {
         let path = self.files.log();
-        self.file.sync_data().map_err(at_path(&path))?;
         fs::rename(&path, self.files.full(self.first)).map_err(at_path(&path))?;
-        self.file = open_end(&self.files)?;
+        let full = std::mem::replace(&mut self.file, open_end(&self.files)?);
+        // It is forced to the disk before the next head is written.
+        self.filled.push(full);
         self.good = 0;
         self.first = 0;
         Ok(())
     }
 
-    /// Writes the head if the last one is old.
+    /// Has the head written if the last one is old, by a thread beside; where that is still busy, later.
     pub fn seal_if_due(&mut self, now: Timestamp) -> Result<(), LogError> {
         match self.headed {
-            Some((at, _)) if now.since(at) < HEAD_PERIOD => Ok(()),
-            Some(_) | None => self.seal(now),
+            None => return self.seal(now),
+            Some((at, link)) if now.since(at) < HEAD_PERIOD || link == self.link => return Ok(()),
+            Some(_) => {}
         }
+        let sealer = match &mut self.sealer {
+            Some(sealer) => sealer,
+            none => none.insert(Sealer::start(&self.files)?),
+        };
+        if let Some(done) = sealer.is_free() {
+            done?;
+            let mut files = std::mem::take(&mut self.filled);
+            files.push(self.file.try_clone().map_err(at_path(&self.files.log()))?);
+            sealer.seal(Head { files, link: self.link });
+            self.headed = Some((now, self.link));
+        }
+        Ok(())
     }
 
     /// Forces the log to the disk and then writes the head, which therefore never names a record that can be lost.
-    pub fn seal(&mut self, now: Timestamp) -> Result<(), LogError> {
+    fn seal(&mut self, now: Timestamp) -> Result<(), LogError> {
         if self.headed.is_some_and(|(_, link)| link == self.link) {
-            self.headed = Some((now, self.link));
             return Ok(());
         }
-        self.file.sync_data().map_err(at_path(&self.files.log()))?;
+        let mut files = std::mem::take(&mut self.filled);
+        files.push(self.file.try_clone().map_err(at_path(&self.files.log()))?);
         self.headed = Some((now, self.link));
-        replace(&self.files.head(), &self.link, |text| text)
+        Head { files, link: self.link }.write(&self.files)
+    }
+
+    /// The same at the end, after whatever is still under way.
+    pub fn finish(&mut self, now: Timestamp) -> Result<(), LogError> {
+        let beside = self.sealer.take().map_or(Ok(()), Sealer::finish);
+        if beside.is_err() {
+            // What it could not write is tried once more.
+            self.headed = None;
+        }
+        beside.and(self.seal(now))
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Overview {
     pub findings: BTreeMap<String, u64>,
     /// Counts over time.
     pub history: History,
-    /// Records that were read for this report; earlier ones are known from `audit_stats.json`.
+    /// Records that were read for this report; what came earlier is known from `audit_stats.json` or a record of counts.
     pub records_read: u64,
 }
 
@@ -43,7 +43,7 @@ pub fn overview(folder: &Path, now: Timestamp) -> Result<Overview, LogError> {
 /// [`LogError::Io`] when the log cannot be read, or the counts cannot be written.
 pub fn recount(folder: &Path, now: Timestamp) -> Result<Overview, LogError> {
     let counted = count(folder, Depth::Whole)?;
-    if counted.looked_at >= TAIL_MAX as u64 && counted.unread == 0 {
+    if counted.looked_at >= TAIL_MAX && counted.unread == 0 {
         keep(folder, &counted)?;
     }
     Ok(seen(counted, now))

@@ -3,6 +3,8 @@
 //! Owns what happens when the disk is slow or full: nothing waits, what is lost is counted, and the count is written as soon as
 //! that is possible. Must not know what an entry means.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::thread::JoinHandle;
 
@@ -34,21 +36,75 @@ pub(crate) enum Job {
     },
 }
 
+/// How many bytes wait in the queue, by estimate: a few thousand records may be a megabyte or a gigabyte.
+#[derive(Debug)]
+pub(crate) struct Load {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Load {
+    pub const fn new(most: usize) -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            most,
+        }
+    }
+
+    /// Whether there is room; one entry always has it, however large. Only one thread takes.
+    fn take(&self, bytes: usize) -> bool {
+        let waiting = self.bytes.load(Ordering::Acquire);
+        let fits = waiting == 0 || waiting.saturating_add(bytes) <= self.most;
+        if fits {
+            self.add(bytes);
+        }
+        fits
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    fn give(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+/// About how much memory an entry holds.
+fn weight(entry: &Entry) -> usize {
+    /// What a record holds beside long texts.
+    const PLAIN: usize = 1_000;
+    match entry {
+        Entry::Envelope(envelope) => envelope.weight(),
+        Entry::Deed(_) | Entry::Finding(_) | Entry::Gap(_) => PLAIN,
+        Entry::Note(note) => PLAIN + note.len(),
+        // Lists of a few hundred lines.
+        Entry::Counts(_) => 100 * PLAIN,
+    }
+}
+
 /// The feeding end of the queue.
 #[derive(Debug)]
 pub(crate) struct Pen {
     sender: SyncSender<Job>,
+    load: Arc<Load>,
     thread: JoinHandle<Result<(), LogError>>,
     lost: Option<Gap>,
 }
 
 impl Pen {
-    pub const fn new(sender: SyncSender<Job>, thread: JoinHandle<Result<(), LogError>>) -> Self {
+    pub const fn new(sender: SyncSender<Job>, load: Arc<Load>, thread: JoinHandle<Result<(), LogError>>) -> Self {
         Self {
             sender,
+            load,
             thread,
             lost: None,
         }
+    }
+
+    /// Whether everything so far is in the log or on its way there.
+    pub const fn is_whole(&self) -> bool {
+        self.lost.is_none()
     }
 
     /// Queues an entry, or counts it as missed. Answers with the gap that has just been closed, if there was one.
@@ -68,8 +124,15 @@ impl Pen {
     /// Gives the entry back when there is no room.
     fn offer(&self, at: Timestamp, entry: Entry) -> Result<(), Entry> {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
+        let bytes = weight(&entry);
+        if !self.load.take(bytes) {
+            return Err(entry);
+        }
         match self.sender.try_send(Job::Append { at, entry }) {
-            Err(Full(Job::Append { entry, .. }) | Disconnected(Job::Append { entry, .. })) => Err(entry),
+            Err(Full(Job::Append { entry, .. }) | Disconnected(Job::Append { entry, .. })) => {
+                self.load.give(bytes);
+                Err(entry)
+            }
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -90,6 +153,7 @@ impl Pen {
     pub fn finish(self, at: Timestamp, past: Option<Box<Past>>, report: Option<&AuditReport>) -> Result<(), LogError> {
         if let Some(gap) = self.lost {
             let entry = Entry::Gap(gap);
+            self.load.add(weight(&entry));
             let _ = self.sender.send(Job::Append { at, entry });
         }
         let report = report.cloned().map(Box::new);
@@ -119,7 +183,7 @@ fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
         },
         Entry::Gap(gap) => *gap,
         // Findings are made of messages, and those are counted.
-        Entry::Finding(_) | Entry::Note(_) => return gap,
+        Entry::Finding(_) | Entry::Note(_) | Entry::Counts(_) => return gap,
     };
     let Some(gap) = gap else { return Some(lost) };
     Some(Gap {
@@ -135,6 +199,7 @@ fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
 pub(crate) struct Writer {
     log: Log,
     redact: Redact,
+    load: Arc<Load>,
     now: Timestamp,
     /// Rows of closed tasks, to be written with the batch, and how many.
     rows: (String, u64),
@@ -146,10 +211,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub const fn new(log: Log, redact: Redact, now: Timestamp, last_report: Option<Box<AuditReport>>) -> Self {
+    pub const fn new(
+        log: Log,
+        redact: Redact,
+        load: Arc<Load>,
+        now: Timestamp,
+        last_report: Option<Box<AuditReport>>,
+    ) -> Self {
         Self {
             log,
             redact,
+            load,
             now,
             rows: (String::new(), 0),
             last_report,
@@ -178,7 +250,7 @@ impl Writer {
             self.append(self.now, &Entry::Gap(gap));
             self.commit();
         }
-        let sealed = self.log.seal(self.now);
+        let sealed = self.log.finish(self.now);
         self.note_trouble(sealed);
         self.trouble.map_or(Ok(()), Err)
     }
@@ -186,6 +258,7 @@ impl Writer {
     fn take(&mut self, job: Job) {
         match job {
             Job::Append { at, entry } => {
+                self.load.give(weight(&entry));
                 self.now = at;
                 if let Some(gap) = self.lost.take() {
                     self.append(at, &Entry::Gap(gap));
@@ -214,6 +287,7 @@ impl Writer {
             Entry::Finding(finding) => ("finding", self.masked(finding)),
             Entry::Gap(gap) => ("gap", self.masked(gap)),
             Entry::Note(note) => ("note", self.masked(note)),
+            Entry::Counts(past) => ("counts", self.masked(past.as_ref())),
         };
         self.log.append(at, name, &body);
         self.batch = merge(self.batch, entry);
@@ -247,17 +321,13 @@ impl Writer {
     fn keep(&mut self, past: Option<Box<Past>>) {
         let folder = self.log.files().folder().to_owned();
         let mut stats = match past {
-            Some(past) => Stats {
-                upto: Some(self.log.link()),
-                past: *past,
-                ..Stats::default()
-            },
+            Some(past) => Stats::of(self.log.link(), *past, |text| (self.redact)(text)),
             None => crate::stats::read_stats(&folder),
         };
         stats.format = STATS_FORMAT;
+        // Reports are masked when they are made.
         stats.last_report = self.last_report.as_deref().cloned();
-        let redact = &self.redact;
-        let kept = replace(&self.log.files().stats(), &stats, |text| redact(text));
+        let kept = replace(&self.log.files().stats(), &stats, |text| text);
         self.note_trouble(kept);
     }
 

@@ -13,15 +13,19 @@ use artoo_protocol::{Millis, Timestamp};
 use crate::files::{LogError, at_path};
 use crate::log::Log;
 use crate::observer::{Auditor, REPORT_PERIOD};
-use crate::pen::{Pen, Writer};
+use crate::pen::{Load, Pen, Writer};
 use crate::stats::{Depth, count, read_stats};
-use crate::vocabulary::{Effect, Observed, Past};
+use crate::vocabulary::{Effect, Entry, Observed, Past};
 
 /// Masks secrets in one JSON text before it is written.
 pub type Redact = Arc<dyn Fn(String) -> String + Send + Sync>;
 
-/// Records that may wait for the disk.
+/// Records that may wait for the disk …
 const QUEUE: usize = 8_192;
+/// … and bytes of memory that they may hold meanwhile, by estimate.
+const QUEUE_BYTES: usize = 16 << 20;
+/// After so many records the log gets a record of what was counted up to there.
+const COUNTS_EVERY: u64 = 20_000;
 /// Size at which a file of the log is full.
 const FULL_AT: u64 = 64 << 20;
 /// How old the kept counts may be while nothing is under way.
@@ -34,6 +38,10 @@ pub struct Options {
     pub period: Millis,
     /// Records that may wait for the disk.
     pub queue: usize,
+    /// Bytes of memory that they may hold, by estimate.
+    pub queue_bytes: usize,
+    /// After so many records the log gets a record of what was counted up to there, as soon as no task is under way.
+    pub counts_every: u64,
     /// Size in bytes at which a file of the log is full.
     pub full_at: u64,
     /// Masks secrets.
@@ -46,6 +54,8 @@ impl Options {
         Self {
             period: REPORT_PERIOD,
             queue: QUEUE,
+            queue_bytes: QUEUE_BYTES,
+            counts_every: COUNTS_EVERY,
             full_at: FULL_AT,
             redact,
         }
@@ -58,6 +68,9 @@ pub struct Recorder {
     pen: Pen,
     redact: Redact,
     kept: Timestamp,
+    counts_every: u64,
+    /// Records since the last one that holds counts.
+    since_counts: u64,
     /// Whether what is counted begins with the log. Where it does not, it is not kept: that would hide for ever what is missing.
     whole: bool,
 }
@@ -69,19 +82,24 @@ impl Recorder {
     /// [`LogError`] when the log cannot be opened.
     pub fn start(folder: &Path, now: Timestamp, options: Options) -> Result<Self, LogError> {
         let (log, notes) = Log::open(folder, options.full_at)?;
+        let begun_at = log.link().n;
         let counted = count(folder, Depth::Tail)?;
         let (sender, receiver) = sync_channel(options.queue);
         let last_report = read_stats(folder).last_report.map(Box::new);
-        let writer = Writer::new(log, Arc::clone(&options.redact), now, last_report);
+        let load = Arc::new(Load::new(options.queue_bytes));
+        let writer = Writer::new(log, Arc::clone(&options.redact), Arc::clone(&load), now, last_report);
         let thread = std::thread::Builder::new()
             .name("artoo-audit".to_owned())
             .spawn(move || writer.run(&receiver, notes))
             .map_err(at_path(folder))?;
         Ok(Self {
             auditor: Auditor::new(now, options.period, counted.past),
-            pen: Pen::new(sender, thread),
+            pen: Pen::new(sender, load, thread),
             redact: options.redact,
             kept: now,
+            counts_every: options.counts_every,
+            // Counted from the record's number, so that many short processes come to a record of counts as well as one long one.
+            since_counts: begun_at % options.counts_every.max(1),
             whole: counted.whole,
         })
     }
@@ -95,6 +113,9 @@ impl Recorder {
         }
         if ends_task && now.since(self.kept) >= KEEP_PERIOD {
             self.keep(now, None);
+        }
+        if ends_task && self.since_counts >= self.counts_every {
+            self.write_counts(now);
         }
         report
     }
@@ -137,6 +158,7 @@ impl Recorder {
     fn perform(&mut self, now: Timestamp, effect: Effect) -> Option<AuditReport> {
         match effect {
             Effect::Append { at, entry } => {
+                self.since_counts = self.since_counts.saturating_add(1);
                 if let Some(gap) = self.pen.append(at, entry) {
                     self.auditor.missed(now, gap);
                 }
@@ -164,6 +186,15 @@ impl Recorder {
         self.kept = now;
         let past = self.at_rest();
         self.pen.keep(past, report.map(Box::new));
+    }
+
+    /// Puts the counts into the log itself, where the chain protects them: a report need not read what came before.
+    fn write_counts(&mut self, now: Timestamp) {
+        if let Some(past) = self.at_rest().filter(|_| self.pen.is_whole()) {
+            // Where it is lost, the next one will do; nothing is missing then.
+            let _ = self.pen.append(now, Entry::Counts(past));
+            self.since_counts = 0;
+        }
     }
 
     /// What was counted, if no task is under way: whoever goes on from there has missed no beginning.

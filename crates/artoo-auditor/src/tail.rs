@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use artoo_protocol::text::one_line;
-use artoo_protocol::{Role, TaskId, Timestamp};
+use artoo_protocol::{Act, MessageKind, Role, TaskId, Timestamp};
 use serde_json::Value;
 
 use crate::chain::{Frame, Kind};
@@ -25,6 +25,13 @@ pub enum Anomalies {
     Of(String),
 }
 
+/// What [`Filter::kind`] may be: what a record holds, the type of a message, the act of a deed.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    let records = ["envelope", "deed", "finding", "gap", "note", "counts"];
+    let messages = MessageKind::ALL.iter().map(|kind| kind.name());
+    records.into_iter().chain(messages).chain(Act::NAMES)
+}
+
 /// Which records are wanted; without anything, all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -32,7 +39,7 @@ pub struct Filter {
     pub task: Option<String>,
     /// Sender, receiver or doer.
     pub role: Option<Role>,
-    /// A message's type, a deed's act, or `deed`, `finding`, `gap`, `note`.
+    /// One of [`kinds`], whatever its case.
     pub kind: Option<String>,
     /// Not before.
     pub since: Option<Timestamp>,
@@ -67,7 +74,10 @@ impl Sieve {
         Self {
             task,
             roles,
-            kind: filter.kind.clone(),
+            kind: filter.kind.as_ref().map(|wanted| {
+                let known = kinds().find(|kind| kind.eq_ignore_ascii_case(wanted));
+                known.unwrap_or(wanted).to_owned()
+            }),
             since: filter.since.map(|at| at.to_string()),
             until: filter.until.map(|at| at.to_string()),
             anomalies: filter.anomalies.clone(),
@@ -126,8 +136,8 @@ fn is_anomaly(frame: &Frame<'_>, wanted: &Anomalies) -> bool {
         (Anomalies::All, Kind::Finding | Kind::Gap | Kind::Note) => true,
         (Anomalies::Of(name), Kind::Finding) => value_of(frame.body, b"\"detector\":\"") == Some(name.as_bytes()),
         (Anomalies::Of(name), Kind::Gap) => name == "gap",
-        (Anomalies::All, Kind::Envelope | Kind::Deed | Kind::Other)
-        | (Anomalies::Of(_), Kind::Envelope | Kind::Deed | Kind::Note | Kind::Other) => false,
+        (Anomalies::All, Kind::Envelope | Kind::Deed | Kind::Counts | Kind::Other)
+        | (Anomalies::Of(_), Kind::Envelope | Kind::Deed | Kind::Note | Kind::Counts | Kind::Other) => false,
     }
 }
 
@@ -139,6 +149,7 @@ fn is_kind(frame: &Frame<'_>, kind: &str) -> bool {
         Kind::Finding => kind == "finding",
         Kind::Gap => kind == "gap",
         Kind::Note => kind == "note",
+        Kind::Counts => kind == "counts",
         Kind::Other => false,
     }
 }
@@ -195,6 +206,7 @@ pub fn describe(line: &[u8]) -> String {
         Kind::Finding => format!("FOUND {}: {}", text(&body, "detector"), text(&body, "detail")),
         Kind::Gap => format!("GAP {body}"),
         Kind::Note => format!("NOTE {}", body.as_str().unwrap_or_default()),
+        Kind::Counts => "COUNTS so far".to_owned(),
         Kind::Other => one_line(&body.to_string(), SUMMARY_MAX),
     };
     one_line(&format!("{} #{} {task} {}", frame.at, frame.n, what.trim()), 400)

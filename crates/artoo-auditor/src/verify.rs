@@ -28,6 +28,8 @@ pub struct Verified {
     pub gaps: u64,
     /// Notes about the log itself among them.
     pub notes: u64,
+    /// Sums up to a record among them.
+    pub counts: u64,
     /// Files that the log consists of.
     pub files: u64,
     /// Bytes of whole records.
@@ -98,6 +100,7 @@ impl Verifier {
             Kind::Note => verified.notes += 1,
             Kind::Deed => verified.deeds += 1,
             Kind::Finding => verified.findings += 1,
+            Kind::Counts => verified.counts += 1,
             Kind::Other => {}
         }
         if let Some(head) = self.head.filter(|head| head.n == self.link.n) {

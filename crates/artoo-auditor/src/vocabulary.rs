@@ -87,6 +87,8 @@ pub enum Entry {
     Gap(Gap),
     /// Something about the log itself.
     Note(String),
+    /// What was counted up to here, so that whoever counts later need not begin at the beginning.
+    Counts(Box<Past>),
 }
 
 /// Everything that the auditor may do.

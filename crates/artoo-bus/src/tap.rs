@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 use crate::locked;
 use crate::notice::Notice;
 
+/// Bytes of memory that may wait in a tap, by estimate: a few thousand messages may be a megabyte or a gigabyte.
+const BYTES_MAX: usize = 16 << 20;
+
 /// What an observer receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TapItem {
@@ -90,6 +93,12 @@ impl Tap {
         locked(&self.queue.state).next()
     }
 
+    /// What is there, at most so many: one lock for all of it, where messages come faster than they can be taken one by one.
+    pub fn try_recv_many(&mut self, most: usize) -> Vec<TapItem> {
+        let mut state = locked(&self.queue.state);
+        std::iter::from_fn(|| state.next()).take(most).collect()
+    }
+
     /// How many messages this tap has dropped since it began.
     pub fn dropped(&self) -> u64 {
         locked(&self.queue.state).dropped
@@ -117,14 +126,27 @@ pub(crate) struct TapQueue {
 #[derive(Debug, Default)]
 struct TapState {
     items: VecDeque<TapItem>,
+    /// What they weigh.
+    bytes: usize,
     gap: Option<Gap>,
     dropped: u64,
     closed: bool,
 }
 
+/// About how much memory an item holds while it waits. Gaps are so few that they count for nothing.
+fn weight(item: &TapItem) -> usize {
+    match item {
+        TapItem::Envelope(envelope) => envelope.weight(),
+        TapItem::Deed(_) => 1_000,
+        TapItem::Gap(_) => 0,
+    }
+}
+
 impl TapState {
     fn next(&mut self) -> Option<TapItem> {
-        self.items.pop_front().or_else(|| self.gap.take().map(TapItem::Gap))
+        let item = self.items.pop_front();
+        self.bytes -= item.as_ref().map_or(0, weight);
+        item.or_else(|| self.gap.take().map(TapItem::Gap))
     }
 }
 
@@ -156,11 +178,14 @@ impl TapQueue {
     fn take(&self, item: TapItem, missed: impl FnOnce(&mut Gap)) -> bool {
         let begins = {
             let mut state = locked(&self.state);
-            if state.items.len() < self.capacity {
+            let heavier = state.bytes.saturating_add(weight(&item));
+            // One has room, however large: else it would never be seen.
+            if state.items.len() < self.capacity && (heavier <= BYTES_MAX || state.items.is_empty()) {
                 if let Some(gap) = state.gap.take() {
                     state.items.push_back(TapItem::Gap(gap));
                 }
                 state.items.push_back(item);
+                state.bytes = heavier;
                 false
             } else {
                 state.dropped += 1;
@@ -181,5 +206,70 @@ impl TapQueue {
     pub(crate) fn close(&self) {
         locked(&self.state).closed = true;
         self.filled.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use artoo_protocol::message::DirectAnswer;
+    use artoo_protocol::{EnvelopeId, Role, Slug, TaskId, Timestamp};
+
+    fn said(seq: u64, bytes: usize) -> Arc<Envelope> {
+        let answer = DirectAnswer {
+            task_id: TaskId::new("count_00000001"),
+            slug: Slug::repair("count"),
+            intent: "count".into(),
+            answer: "x".repeat(bytes),
+        };
+        Arc::new(Envelope {
+            id: EnvelopeId::new("e"),
+            seq,
+            task_id: None,
+            timestamp: Timestamp::from_millis(0),
+            from: Role::R1,
+            to: Role::R7,
+            payload: answer.into(),
+        })
+    }
+
+    #[test]
+    fn what_waits_in_a_tap_is_bounded_by_bytes_too() {
+        let mut tap = Tap::new("t", 100, Hears::Messages);
+        assert!(
+            tap.queue().offer(&said(1, 2 * BYTES_MAX)).is_none(),
+            "one has room, however large"
+        );
+        assert!(tap.queue().offer(&said(2, 1)).is_some(), "and then nothing has");
+        assert!(matches!(tap.try_recv(), Some(TapItem::Envelope(e)) if e.seq == 1));
+        assert!(matches!(
+            tap.try_recv(),
+            Some(TapItem::Gap(Gap {
+                from_seq: 2,
+                to_seq: 2,
+                count: 1,
+                ..
+            }))
+        ));
+        for seq in 3..13 {
+            let _ = tap.queue().offer(&said(seq, BYTES_MAX / 4));
+        }
+        let items = tap.try_recv_many(2);
+        assert_eq!(items.len(), 2);
+        let rest = tap.try_recv_many(100);
+        assert!(matches!(
+            &rest[..],
+            [
+                TapItem::Envelope(_),
+                TapItem::Gap(Gap {
+                    from_seq: 6,
+                    to_seq: 12,
+                    count: 7,
+                    ..
+                })
+            ]
+        ));
+        assert_eq!(tap.dropped(), 8);
+        assert_eq!(locked(&tap.queue().state).bytes, 0, "nothing waits, nothing weighs");
     }
 }

@@ -100,6 +100,19 @@ pub enum Act {
 }
 
 impl Act {
+    /// Every name.
+    pub const NAMES: [&'static str; 9] = [
+        "model_asked",
+        "model_answered",
+        "model_failed",
+        "assessed",
+        "tool_run",
+        "check_run",
+        "kept",
+        "stored",
+        "recalled",
+    ];
+
     /// The name used in JSON and in the table of duties.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -26,3 +26,10 @@ pub struct Envelope {
     /// The message.
     pub payload: Message,
 }
+
+impl Envelope {
+    /// About so many bytes of memory; never 0.
+    pub fn weight(&self) -> usize {
+        self.payload.weight()
+    }
+}

@@ -139,6 +139,20 @@ fn run(pace: f64, seconds: f64, listened: bool) -> Told {
     }
 }
 
+fn observed(item: TapItem) -> Observed {
+    match item {
+        TapItem::Envelope(envelope) => Observed::Envelope(envelope),
+        TapItem::Deed(deed) => Observed::Deed(deed),
+        TapItem::Gap(gap) => Observed::Gap(Gap {
+            from_seq: gap.from_seq,
+            to_seq: gap.to_seq,
+            count: gap.count,
+            deeds: gap.deeds,
+            rows: 0,
+        }),
+    }
+}
+
 /// The auditor's thread, as a process has it.
 fn watch(mut recorder: Recorder, mut tap: Tap) {
     let clock = SystemClock;
@@ -148,18 +162,10 @@ fn watch(mut recorder: Recorder, mut tap: Tap) {
         .unwrap();
     runtime.block_on(async {
         while let Some(item) = tap.recv().await {
-            let observed = match item {
-                TapItem::Envelope(envelope) => Observed::Envelope(envelope),
-                TapItem::Deed(deed) => Observed::Deed(deed),
-                TapItem::Gap(gap) => Observed::Gap(Gap {
-                    from_seq: gap.from_seq,
-                    to_seq: gap.to_seq,
-                    count: gap.count,
-                    deeds: gap.deeds,
-                    rows: 0,
-                }),
-            };
-            let _ = recorder.observe(clock.now(), observed);
+            let _ = recorder.observe(clock.now(), observed(item));
+            for item in tap.try_recv_many(256) {
+                let _ = recorder.observe(clock.now(), observed(item));
+            }
         }
     });
     recorder.finish(clock.now()).unwrap();

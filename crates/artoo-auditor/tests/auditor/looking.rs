@@ -226,6 +226,8 @@ fn counts_that_do_not_begin_with_the_log_are_not_kept_and_a_report_mends_that() 
     let mut wire = Wire::default();
     let options = Options {
         queue: 200_000,
+        queue_bytes: usize::MAX,
+        counts_every: u64::MAX,
         ..Options::new(plain())
     };
     let mut recorder = Recorder::start(folder.path(), at(0), options).unwrap();

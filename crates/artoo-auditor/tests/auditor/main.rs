@@ -10,6 +10,7 @@
 
 mod build;
 mod checkpoints;
+mod counts;
 mod detecting;
 mod looking;
 mod observing;

@@ -155,6 +155,47 @@ fn a_slow_disk_never_delays_whoever_feeds_it() {
     assert_eq!(records.last().unwrap()["gap"]["to_seq"], 110);
 }
 
+#[test]
+fn what_waits_for_the_disk_is_bounded_by_bytes_too() {
+    let folder = TempDir::new().unwrap();
+    let disk = Arc::new(Mutex::new(()));
+    let held = disk.lock().unwrap();
+    let slow = Arc::clone(&disk);
+    let redact: Redact = Arc::new(move |text| {
+        drop(slow.lock());
+        text
+    });
+    let mut wire = Wire::default();
+    let options = Options {
+        queue_bytes: 1_000_000,
+        ..Options::new(redact)
+    };
+    let mut recorder = Recorder::start(folder.path(), at(0), options).unwrap();
+    let long = "x".repeat(400_000);
+    for _ in 0..50 {
+        let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, &long)));
+    }
+    drop(held);
+    recorder.finish(at(1)).unwrap();
+    let written = verify(folder.path(), &[]).unwrap().envelopes;
+    // One may be in the hands of the thread that writes, two have room in the queue.
+    assert!((2..=4).contains(&written), "{written}");
+    let missed: u64 = records(folder.path())
+        .iter()
+        .filter_map(|record| record["gap"]["count"].as_u64())
+        .sum();
+    assert_eq!(written + missed, 50);
+    // One that is larger than all the room there is is written all the same.
+    let options = Options {
+        queue_bytes: 10,
+        ..Options::new(plain())
+    };
+    let mut recorder = Recorder::start(folder.path(), at(2), options).unwrap();
+    let _ = recorder.observe(at(2), wire.send(Role::User, 1, input(1, &long)));
+    recorder.finish(at(3)).unwrap();
+    assert_eq!(verify(folder.path(), &[]).unwrap().envelopes, written + 1);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_told_at_the_end_and_stops_nobody() {

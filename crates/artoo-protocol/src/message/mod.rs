@@ -10,6 +10,7 @@ pub mod memory;
 pub mod perceive;
 pub mod plan;
 pub mod validate;
+mod weight;
 
 pub use audit::{AuditQuery, AuditReport, GapTrend, ToolHealth, Trend};
 pub use execute::{
