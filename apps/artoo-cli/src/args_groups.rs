@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::args_lab::{CalibrateArgs, SimulateArgs};
@@ -219,8 +220,8 @@ pub struct AuditTail {
     /// Sent, received or done by R1 … R7, User or Runtime
     #[arg(long, value_name = "ROLE")]
     pub role: Option<String>,
-    /// A message such as `PlanDirective`, a deed such as `model_answered`, or `deed`, `finding`, `gap`, `note`
-    #[arg(long = "type", value_name = "TYPE")]
+    /// A message such as `PlanDirective`, a deed such as `model_answered`, or `deed`, `finding`, `gap`, `note`, `counts`
+    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(artoo_auditor::tail::kinds()), ignore_case = true, hide_possible_values = true)]
     pub kind: Option<String>,
     /// Not before this time (RFC 3339)
     #[arg(long, value_name = "TIME")]

@@ -4,12 +4,15 @@
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use artoo_protocol::text::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+
+use crate::failure::Failure;
 
 /// Time between two looks at standard output.
 const LOOK: Duration = Duration::from_millis(100);
@@ -41,6 +44,14 @@ pub fn pretty_json(value: &impl Serialize) {
 /// A line on standard error.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", printable(text));
+}
+
+/// A file that the person named.
+///
+/// # Errors
+/// [`Failure`] with the path and a remedy.
+pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::unwritable(path, &error))
 }
 
 /// Whether nobody takes results any more.

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use artoo_auditor::tail::{Anomalies, Filter, Sieve, describe, last};
-use artoo_auditor::{Checkpoint, DETECTORS, Follow, LogError, Overview, checkpoint, overview, page, recount, verify};
+use artoo_auditor::{
+    Checkpoint, CheckpointError, DETECTORS, Follow, LogError, Overview, checkpoint, overview, page, recount, verify,
+};
 use artoo_bus::SystemClock;
 use artoo_protocol::message::AuditReport;
 use artoo_protocol::ports::Clock;
 use artoo_protocol::text::printable;
-use artoo_protocol::{MessageKind, Role, Timestamp};
+use artoo_protocol::{Role, Timestamp};
 use serde_json::json;
 
 use crate::args::{AuditCommand, AuditTail};
@@ -36,7 +38,7 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
             }
             .map_err(failed)?;
             if let Some(file) = html {
-                std::fs::write(file, page(&seen)).map_err(|e| failed(format!("{}: {e}", file.display())))?;
+                output::file(file, &page(&seen))?;
                 output::note(&format!("the page is in {}", file.display()));
             }
             if *json {
@@ -59,7 +61,10 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
             check(data, &known, *json)
         }
         AuditCommand::Key { file } => {
-            let public = checkpoint::new_key(file).map_err(failed)?;
+            let public = checkpoint::new_key(file).map_err(|error| match error {
+                CheckpointError::Log(LogError::Io { path, source }) => Failure::unwritable(&path, &source),
+                other => failed(other),
+            })?;
             output::note(&format!(
                 "the secret key is in {0}, the public one in {0}.pub: keep both away from the data folder",
                 file.display()
@@ -74,7 +79,12 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
                 );
             }
             let fine = verify(data, &[]).map_err(failed)?;
-            let signed = checkpoint::sign(key, fine.last, SystemClock.now(), to).map_err(failed)?;
+            let signed = checkpoint::sign(key, fine.last, SystemClock.now(), to).map_err(|error| match error {
+                CheckpointError::Log(LogError::Io { path, source }) if path == *to => {
+                    Failure::unwritable(&path, &source)
+                }
+                other => failed(other),
+            })?;
             if *json {
                 output::json(&signed);
             } else {
@@ -181,12 +191,6 @@ fn filter(arguments: &AuditTail) -> Result<Filter, Failure> {
             Failure::usage(format!("there is no role `{text}`")).hint("R1, R2, R3, R4a, R4b, R5, R6, R7, User, Runtime")
         })
     });
-    let kind = arguments.kind.as_ref().map(|text| {
-        let message = MessageKind::ALL
-            .iter()
-            .find(|kind| kind.name().eq_ignore_ascii_case(text));
-        message.map_or_else(|| text.clone(), |kind| kind.name().to_owned())
-    });
     let anomalies = arguments.anomaly.as_ref().map(|name| match name.as_str() {
         "all" => Ok(Anomalies::All),
         name if DETECTORS.iter().any(|row| row.name == name) => Ok(Anomalies::Of(name.to_owned())),
@@ -196,7 +200,7 @@ fn filter(arguments: &AuditTail) -> Result<Filter, Failure> {
     Ok(Filter {
         task: arguments.task.clone(),
         role: role.transpose()?,
-        kind,
+        kind: arguments.kind.clone(),
         since: time(&arguments.since)?,
         until: time(&arguments.until)?,
         anomalies: anomalies.transpose()?,

@@ -148,11 +148,11 @@ fn propose(
     let (before, after) = (unseen(&search.start), unseen(&found));
     let file = serde_json::to_string_pretty(&found).map_err(|e| Failure::failed(e.to_string()))?;
     if let Some(path) = &args.out {
-        write(path, &format!("{file}\n"))?;
+        output::file(path, &format!("{file}\n"))?;
     }
     if let Some(path) = &args.sensitivity {
         let title = format!("mean worth on {unseen_names}, one parameter moved at a time");
-        write(path, &plots::sensitivities(&sweeps(&found, STEPS, &unseen), &title))?;
+        output::file(path, &plots::sensitivities(&sweeps(&found, STEPS, &unseen), &title))?;
     }
     let start_worth = fitted(&search.start);
     if args.json {
@@ -193,14 +193,14 @@ fn telling_rows(file: &Path) -> Result<Vec<TaskRow>, Failure> {
 }
 
 fn write_all(folder: &Path, rows: &[Row], how: &str) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| Failure::usage(format!("{}: {e}", folder.display())))?;
-    write(&folder.join("results.csv"), &csv(rows))?;
-    write(&folder.join("results.md"), &markdown(rows))?;
-    write(&folder.join("index.html"), &page(rows, how))?;
+    std::fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, &error))?;
+    output::file(&folder.join("results.csv"), &csv(rows))?;
+    output::file(&folder.join("results.md"), &markdown(rows))?;
+    output::file(&folder.join("index.html"), &page(rows, how))?;
     let mut families: Vec<&str> = rows.iter().map(|row| row.family).collect();
     families.dedup();
     for family in &families {
-        write(&folder.join(format!("{family}.svg")), &plots::outcomes(rows, family))?;
+        output::file(&folder.join(format!("{family}.svg")), &plots::outcomes(rows, family))?;
     }
     let mut skills: Vec<f64> = Vec::new();
     for row in rows {
@@ -209,22 +209,18 @@ fn write_all(folder: &Path, rows: &[Row], how: &str) -> Result<(), Failure> {
         }
     }
     for skill in skills {
-        write(
+        output::file(
             &folder.join(format!("regret-{skill}.svg")),
             &plots::regrets(rows, skill),
         )?;
         for family in families.iter().filter(|family| **family == Family::Mix.name()) {
-            write(
+            output::file(
                 &folder.join(format!("trade-{skill}.svg")),
                 &plots::trade(rows, family, skill),
             )?;
         }
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
 }
 
 fn params(file: &Path) -> Result<Params, Failure> {

@@ -31,7 +31,7 @@ pub fn run(data: &Path, task: &str, html: Option<&Path>, json: bool, price: &Pri
     let story = Story::of(&contents.records, &params, price)
         .ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
     if let Some(file) = html {
-        std::fs::write(file, page(&story)).map_err(|e| Failure::failed(format!("{}: {e}", file.display())))?;
+        output::file(file, &page(&story))?;
         output::note(&format!("the page is in {}", file.display()));
     }
     if json {

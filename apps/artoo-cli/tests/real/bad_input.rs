@@ -64,6 +64,46 @@ fn control_characters_reach_the_journal_but_never_the_terminal() {
 }
 
 #[test]
+fn a_type_of_record_that_there_is_not_is_named_with_the_nearest_one() {
+    let sandbox = Sandbox::new();
+    for (wrong, meant) in [
+        ("PlanDirektive", "PlanDirective"),
+        ("model_answer", "model_answered"),
+        ("notes", "note"),
+    ] {
+        sandbox.run(&["audit", "tail", "--type", wrong]).refused(
+            2,
+            &["invalid value", wrong, "possible values", "tool_run", meant, "similar"],
+        );
+    }
+    sandbox.run(&["audit", "tail", "--type", "PLANdirective"]).ended(0);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_with_a_remedy() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["count the files in src"]).ended(0);
+    let folder = sandbox.home().join("pages");
+    let file = folder.join("x.html");
+    let path = file.to_str().unwrap();
+    for command in [
+        vec!["report", "count", "--html", path],
+        vec!["audit", "report", "--html", path],
+        vec!["audit", "key", path],
+        vec!["--record", path, "count the files in src"],
+    ] {
+        sandbox
+            .run(&command)
+            .refused(2, &[path, "cannot be written", "mkdir -p", folder.to_str().unwrap()]);
+    }
+    std::fs::create_dir(&folder).unwrap();
+    sandbox
+        .run(&["audit", "report", "--html", folder.to_str().unwrap()])
+        .refused(2, &["it is a folder"]);
+    sandbox.run(&["audit", "report", "--html", path]).ended(0);
+}
+
+#[test]
 fn without_a_home_folder_it_says_what_to_set() {
     let sandbox = Sandbox::new();
     let started = |home: Option<&str>| {

@@ -10,7 +10,7 @@ use artoo_protocol::{MegramId, Millis, Timestamp};
 use serde_json::json;
 
 use super::words::{Explained, potentials_line};
-use super::{broken, find, instant, write};
+use super::{broken, find, instant};
 use crate::failure::Failure;
 use crate::output;
 
@@ -154,7 +154,7 @@ pub(super) fn draw(
     all.retain(|megram| megram.created_at <= until);
     let from = all.iter().map(|megram| megram.created_at).min().unwrap_or(until);
     let title = format!("{} · {}", key.space, key.entity);
-    write(path, &picture::svg(&title, &all, from, until.plus(AHEAD)))?;
+    output::file(path, &picture::svg(&title, &all, from, until.plus(AHEAD)))?;
     output::note(&format!("drawn into {}", path.display()));
     Ok(())
 }

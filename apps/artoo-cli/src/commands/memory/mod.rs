@@ -6,7 +6,7 @@ mod group;
 mod look;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use artoo_bus::SystemClock;
@@ -204,9 +204,4 @@ fn input(file: &Path) -> Result<Box<dyn std::io::BufRead>, Failure> {
     let opened = std::fs::File::open(file);
     let opened = opened.map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
     Ok(Box::new(std::io::BufReader::new(opened)))
-}
-
-/// Writes a file that a command was told to write.
-fn write(path: &PathBuf, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))
 }
