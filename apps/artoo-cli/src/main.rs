@@ -9,6 +9,7 @@ mod data_folder;
 mod dreaming;
 mod failure;
 mod late_memory;
+mod live;
 mod models;
 mod output;
 mod past;
@@ -144,11 +145,13 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
     }
 }
 
-const fn shown(options: &Options) -> Show {
+fn shown(options: &Options) -> Show {
     if options.quiet {
         Show::Nothing
     } else if options.verbose {
         Show::Everything
+    } else if output::can_draw() {
+        Show::Live
     } else {
         Show::Progress
     }

@@ -1,21 +1,35 @@
 //! Writing to the terminal or a pipe: what could not be delivered is remembered, never a reason to panic (design §21).
 //!
-//! Owns the two streams: results go out as they are, notes without anything that could steer a terminal.
+//! Owns the two streams: results go out as they are, notes without anything that could steer a terminal. Of a terminal it also owns
+//! the picture at the end, which is drawn anew in place and stands below everything else.
 
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use artoo_protocol::text::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::live::{Line, Size};
 
 /// Time between two looks at standard output.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Where a terminal does not tell its size.
+const USUAL: Size = Size { columns: 80, rows: 24 };
+/// What is drawn between them appears at once, and a line that is wider than the terminal does not go on in the next.
+const BEGIN: &str = "\x1b[?2026h\x1b[?7l";
+const END: &str = "\x1b[?7h\x1b[?2026l";
+
+/// The lines that are drawn at the end of the terminal.
+static PICTURE: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+/// Whether the person wants colours.
+static COLOUR: LazyLock<bool> = LazyLock::new(|| std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
 
 /// The first failure of standard output.
 static FAILED: Mutex<Option<std::io::Error>> = Mutex::new(None);
@@ -41,9 +55,73 @@ pub fn pretty_json(value: &impl Serialize) {
     result(&tamed(&serde_json::to_string_pretty(value).unwrap_or_default()));
 }
 
-/// A line on standard error.
+/// A line on standard error, above the picture if there is one.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", printable(text));
+    let picture = picture_now();
+    let text = format!("{}\n", printable(text));
+    if picture.is_empty() {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    } else {
+        redraw(&picture, &text, &picture);
+    }
+}
+
+/// Whether a picture can be drawn on standard error.
+pub fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
+}
+
+/// The size of the terminal at standard error, as it is now.
+pub fn size() -> Size {
+    tcgetwinsize(std::io::stderr()).map_or(USUAL, |size| {
+        match (usize::from(size.ws_col), usize::from(size.ws_row)) {
+            (0, _) | (_, 0) => USUAL,
+            (columns, rows) => Size { columns, rows },
+        }
+    })
+}
+
+/// Draws a picture in place of the one before; none of its lines may be wider than the terminal.
+pub fn picture(lines: Vec<Line>) {
+    let mut picture = picture_now();
+    if *picture != lines {
+        redraw(&picture, "", &lines);
+        *picture = lines;
+    }
+}
+
+/// Draws a picture in place of the one before and leaves it there.
+pub fn settle(lines: &[Line]) {
+    let mut picture = picture_now();
+    redraw(&picture, "", lines);
+    picture.clear();
+}
+
+fn picture_now() -> MutexGuard<'static, Vec<Line>> {
+    PICTURE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the old picture away, writes what goes above it, and draws the new one: in one piece, so that nothing flickers.
+fn redraw(old: &[Line], above: &str, new: &[Line]) {
+    let mut out = String::from(BEGIN);
+    let rows = rows(old, size().columns);
+    if rows > 0 {
+        let _ = write!(out, "\r\x1b[{rows}A\x1b[J");
+    }
+    out.push_str(above);
+    for line in new {
+        out.push_str(&line.render(*COLOUR));
+        out.push('\n');
+    }
+    out.push_str(END);
+    let mut screen = std::io::stderr().lock();
+    let _ = screen.write_all(out.as_bytes()).and_then(|()| screen.flush());
+}
+
+/// Rows that a picture takes now: a terminal that became narrower since has broken the lines that no longer fit.
+fn rows(picture: &[Line], columns: usize) -> usize {
+    let rows = picture.iter().map(|line| line.width().div_ceil(columns.max(1)).max(1));
+    rows.sum()
 }
 
 /// A file that the person named.

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use artoo_bus::journal::Redactor;
+use artoo_protocol::TaskId;
 use artoo_protocol::message::Turn;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ const NAME_MAX: usize = 64;
 /// The turns of a conversation.
 pub struct Past {
     turns: Vec<Turn>,
+    /// Tasks of this process, oldest first.
+    ran: Vec<TaskId>,
     file: Option<PathBuf>,
     redactor: Redactor,
 }
@@ -39,6 +42,7 @@ impl Past {
     pub fn none() -> Self {
         Self {
             turns: Vec::new(),
+            ran: Vec::new(),
             file: None,
             redactor: Redactor::new([]),
         }
@@ -70,6 +74,7 @@ impl Past {
         };
         Ok(Self {
             turns,
+            ran: Vec::new(),
             file: Some(file),
             redactor,
         })
@@ -79,6 +84,7 @@ impl Past {
     pub fn begun(data_dir: &Path, redactor: Redactor) -> Self {
         Self {
             turns: Vec::new(),
+            ran: Vec::new(),
             file: Some(data_dir.join("sessions").join(format!("{LAST}.json"))),
             redactor,
         }
@@ -87,6 +93,16 @@ impl Past {
     /// The last turns, oldest first.
     pub fn turns(&self) -> Vec<Turn> {
         self.turns.clone()
+    }
+
+    /// The tasks that ran in this process, oldest first.
+    pub fn ran(&self) -> &[TaskId] {
+        &self.ran
+    }
+
+    /// Takes note of a task that ran.
+    pub fn note(&mut self, task: TaskId) {
+        self.ran.push(task);
     }
 
     /// Adds a turn. A file that cannot be written costs the memory of it, never the result.

@@ -14,11 +14,13 @@ use artoo_protocol::message::{
 };
 use artoo_protocol::ports::{Bus, Confirm};
 use artoo_protocol::text::head_tail;
-use artoo_protocol::{Envelope, Role, TaskId};
+use artoo_protocol::{Envelope, Millis, Role, TaskId};
+use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
+use crate::live::{self, Display};
 use crate::past::Past;
 use crate::resume::Interrupted;
 use crate::signals::Signals;
@@ -39,6 +41,8 @@ const TAP: usize = 100_000;
 pub enum Show {
     /// Nothing.
     Nothing,
+    /// The plan as it fills in, drawn in place on the terminal.
+    Live,
     /// A line for what is worth knowing, on standard error.
     Progress,
     /// A line for every message, on standard error.
@@ -53,6 +57,7 @@ pub struct Session {
     inbox: Inbox,
     confirm: Arc<dyn Confirm>,
     show: Show,
+    budget: Millis,
     past: Past,
 }
 
@@ -69,6 +74,7 @@ impl Session {
             .inbox(Role::User)
             .ok_or_else(|| Failure::failed("the system already has a front end"))?;
         Ok(Self {
+            budget: system.time_budget(),
             system,
             inbox,
             confirm,
@@ -84,7 +90,7 @@ impl Session {
     pub async fn run(&mut self, text: &str, signals: &mut Signals) -> Result<FinalResult, Failure> {
         check(text)?;
         let task_id = TaskId::provisional(Uuid::now_v7());
-        let tap = self.system.hub().tap("display", TAP);
+        let tap = self.tap();
         let input = UserInput {
             task_id: task_id.clone(),
             text: text.to_owned(),
@@ -101,7 +107,7 @@ impl Session {
     /// # Errors
     /// [`Failure`] when the system goes down meanwhile.
     pub async fn take_up(&mut self, task: &Interrupted, signals: &mut Signals) -> Result<FinalResult, Failure> {
-        let tap = self.system.hub().tap("display", TAP);
+        let tap = self.tap();
         let questions = task.open_questions().into();
         self.follow(task.task_id().clone(), &task.input(), tap, questions, signals)
             .await
@@ -118,9 +124,15 @@ impl Session {
     ) -> Result<FinalResult, Failure> {
         let mut asked: Option<Answer> = None;
         let mut aborted = false;
+        let mut live = (self.show == Show::Live).then(|| Display::new(self.budget));
+        let mut frames = tokio::time::interval(live::FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (ending, seq) = loop {
             if asked.is_none() && !aborted {
                 asked = waiting.pop_front().and_then(|message| self.question(&message));
+                if let (Some(live), Some(_)) = (&mut live, &asked) {
+                    live.step_aside();
+                }
             }
             tokio::select! {
                 biased;
@@ -134,6 +146,9 @@ impl Session {
                 }
                 message = async { match &mut asked { Some(answer) => answer.await, None => std::future::pending().await } } => {
                     asked = None;
+                    if let Some(live) = &mut live {
+                        live.come_back();
+                    }
                     self.say(&task_id, message)?;
                 }
                 seen = tap.recv() => {
@@ -143,8 +158,11 @@ impl Session {
                         task_id = spec.task_id.clone();
                     }
                     if let Some(item) = seen && (!aborted || self.show == Show::Json) {
-                        self.display(&item);
+                        self.display(&item, live.as_mut());
                     }
+                }
+                _ = frames.tick(), if live.is_some() => {
+                    live.iter_mut().for_each(Display::frame);
                 }
                 signal = signals.next() => {
                     if aborted {
@@ -152,6 +170,9 @@ impl Session {
                     }
                     aborted = true;
                     asked = None;
+                    if let Some(mut live) = live.take() {
+                        live.settle();
+                    }
                     self.say(&task_id, TaskAborted { task_id: task_id.clone(), reason: signal.to_owned() })?;
                 }
                 // Whoever follows the messages is the one for whom the task runs.
@@ -162,7 +183,8 @@ impl Session {
                 }
             }
         };
-        self.catch_up(&mut tap, seq, aborted);
+        self.catch_up(&mut tap, seq, aborted, live.as_mut());
+        self.past.note(ending.task_id.clone());
         self.past.add(Turn {
             input: text.to_owned(),
             summary: came_of(&ending),
@@ -201,9 +223,23 @@ impl Session {
         self.past
     }
 
+    /// The tasks of this conversation that ran in this process, oldest first.
+    pub fn ran(&self) -> &[TaskId] {
+        self.past.ran()
+    }
+
     /// The memory of the system, unless it runs without.
     pub fn memory(&self) -> Option<Arc<LateMemory>> {
         self.system.memory()
+    }
+
+    /// What is shown comes from here.
+    fn tap(&self) -> Tap {
+        let hub = self.system.hub();
+        match self.show {
+            Show::Live => hub.tap_with_deeds("display", TAP),
+            Show::Nothing | Show::Progress | Show::Everything | Show::Json => hub.tap("display", TAP),
+        }
     }
 
     fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {
@@ -246,11 +282,11 @@ impl Session {
     }
 
     /// Shows what came before the ending and is still in the tap.
-    fn catch_up(&self, tap: &mut Tap, seq: u64, aborted: bool) {
+    fn catch_up(&self, tap: &mut Tap, seq: u64, aborted: bool, mut live: Option<&mut Display>) {
         while let Some(item) = tap.try_recv() {
             let last = matches!(&item, TapItem::Envelope(envelope) if envelope.seq >= seq);
             if !aborted || self.show == Show::Json {
-                self.display(&item);
+                self.display(&item, live.as_deref_mut());
             }
             if last {
                 break;
@@ -258,14 +294,17 @@ impl Session {
         }
     }
 
-    fn display(&self, item: &TapItem) {
+    fn display(&self, item: &TapItem, live: Option<&mut Display>) {
+        if let Some(live) = live {
+            live.hear(item);
+        }
         let envelope = match item {
             TapItem::Envelope(envelope) => envelope,
             TapItem::Deed(_) => return,
             TapItem::Gap(gap) => return output::note(&format!("the display missed {gap}")),
         };
         match self.show {
-            Show::Nothing => {}
+            Show::Nothing | Show::Live => {}
             Show::Progress => {
                 if let Some(line) = progress::line(envelope) {
                     output::note(&line);

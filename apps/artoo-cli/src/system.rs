@@ -43,6 +43,7 @@ pub struct System {
     memory: Option<Arc<LateMemory>>,
     dreaming: Option<Dreaming>,
     scope: Vec<String>,
+    time_budget: Millis,
     _data: DataFolder,
 }
 
@@ -109,6 +110,11 @@ impl System {
     /// Paths that the caller allowed.
     pub fn scope(&self) -> Vec<String> {
         self.scope.clone()
+    }
+
+    /// How long a task may run.
+    pub const fn time_budget(&self) -> Millis {
+        self.time_budget
     }
 
     /// The memory, unless artoo runs without.
@@ -239,6 +245,7 @@ impl Surroundings {
             memory,
             dreaming,
             scope: scope.collect(),
+            time_budget: settings.time_budget,
             _data: self.data,
         })
     }

@@ -1,7 +1,7 @@
 //! `artoo models`: which models are configured and whether they answer, and what each provider in reach offers (design §18).
 
 use artoo_protocol::Millis;
-use artoo_protocol::text::printable;
+use artoo_protocol::text::{one_line, printable};
 use serde_json::{Value, json};
 
 use crate::args::Options;
@@ -11,6 +11,9 @@ use crate::{models, output};
 
 /// Most names that a line of text holds; `--json` has all.
 const SHOWN: usize = 30;
+
+/// Longest name in a line of text, in characters.
+const NAME_MAX: usize = 120;
 
 /// A model in use.
 struct Used {
@@ -155,7 +158,9 @@ fn counted(names: &[String]) -> String {
     match names.len() {
         0 => "no models".to_owned(),
         all => {
-            let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+            // A name comes from a server: one with a line break in it must not look like two.
+            let shown = names.iter().take(SHOWN).map(|name| one_line(name, NAME_MAX));
+            let shown = shown.collect::<Vec<_>>().join(", ");
             let more = all.saturating_sub(SHOWN);
             let rest = if more > 0 {
                 format!(" and {more} more (--json lists them)")
@@ -186,6 +191,7 @@ mod tests {
         );
         assert_eq!(counted(&names[..2]), "m0, m1");
         assert_eq!(counted(&[]), "no models");
+        assert_eq!(counted(&["a\nopenai  none".to_owned()]), "a openai none");
     }
 
     #[test]

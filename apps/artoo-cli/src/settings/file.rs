@@ -32,6 +32,8 @@ pub struct File {
     pub audit_period: Option<String>,
     pub max_replans: Option<u32>,
     pub no_memory: Option<bool>,
+    /// Keys of the line editor: `emacs` (default) or `vi`.
+    pub keys: Option<Keys>,
     pub prices: BTreeMap<String, Price>,
     pub mcp: BTreeMap<String, McpServer>,
     pub openai: Endpoint,
@@ -45,6 +47,15 @@ pub struct File {
     pub second_judge: Endpoint,
     /// The operator's order of models: more is more capable.
     pub ranks: BTreeMap<String, u32>,
+}
+
+/// Keys of the line editor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keys {
+    #[default]
+    Emacs,
+    Vi,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

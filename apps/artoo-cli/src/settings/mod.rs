@@ -65,6 +65,8 @@ pub struct Settings {
     pub record: Option<PathBuf>,
     /// Model calls are answered from here.
     pub replay: Option<PathBuf>,
+    /// Whether the line editor has the keys of vi, and not those of Emacs.
+    pub vi: bool,
     /// Things to tell the person before the task starts.
     pub notices: Vec<String>,
 }
@@ -234,6 +236,7 @@ fn put_together(
         brain,
         tool,
         judges,
+        vi: user.keys == Some(file::Keys::Vi),
         session: options.session.clone(),
         record: options.record.clone(),
         replay: options.replay.clone(),
@@ -280,9 +283,10 @@ fn refuse_consent(project: &file::File, path: &Path) -> Result<(), Failure> {
         || project.judge != file::Endpoint::default()
         || project.second_judge != file::Endpoint::default()
         || !project.ranks.is_empty()
+        || project.keys.is_some()
     {
         return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices, mcp, workspace, judges or ranks",
+            "{} may not set allow, scope, prices, mcp, workspace, judges, ranks or keys",
             path.display()
         ))
         .hint(

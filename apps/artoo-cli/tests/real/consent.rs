@@ -3,7 +3,7 @@
 use artoo_testkit::server::{Response, Server, asked_for};
 use serde_json::{Value, json};
 
-use crate::repl::Pty;
+use crate::pty::Pty;
 use crate::support::{Running, Sandbox, last_message};
 
 /// Deletes `notes.txt`, and says so when it may not.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::repl::Pty;
+use crate::pty::Pty;
 use crate::support::Sandbox;
 
 fn fixtures() -> PathBuf {

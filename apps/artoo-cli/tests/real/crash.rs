@@ -10,7 +10,7 @@ use artoo_testkit::server::{Response, Server, asked_for};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::repl::Pty;
+use crate::pty::Pty;
 use crate::support::{Done, Running, Sandbox};
 
 const TASK: &str = "tidy up";

@@ -15,6 +15,7 @@ mod bad_input;
 mod consent;
 mod conversation;
 mod crash;
+mod display;
 #[cfg(target_os = "linux")]
 mod faults;
 mod judging;
@@ -23,6 +24,7 @@ mod memory;
 mod models;
 mod offline;
 mod pages;
+mod pty;
 mod reading;
 mod repl;
 mod replay;

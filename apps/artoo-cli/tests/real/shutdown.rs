@@ -12,7 +12,7 @@ use artoo_testkit::server::{Response, Server, asked_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::repl::Pty;
+use crate::pty::Pty;
 use crate::support::{LIMIT, Running, Sandbox};
 
 /// A command that nothing but its death ends, and that survives its shell unless the whole group is killed.

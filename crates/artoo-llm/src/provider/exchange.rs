@@ -303,7 +303,7 @@ fn from_words(status: u16, words: &str, wait: Option<Duration>, target: &Target<
             reason: format!("HTTP {status}{said}"),
             wait,
             error: ModelError::Unreachable {
-                message: format!("{host} keeps answering HTTP {status}{said}; try again later"),
+                message: format!("{host} answers HTTP {status}{said}; try again later"),
             },
         };
     }

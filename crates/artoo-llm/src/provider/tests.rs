@@ -395,10 +395,7 @@ async fn retries_end_and_say_what_kept_failing() {
     let bench = Bench::new(vec![says(503, "overloaded"); 5]);
     let error = bench.ask(&structured()).await.unwrap_err();
     assert!(
-        error.is_no_model()
-            && error
-                .to_string()
-                .contains("host.example keeps answering HTTP 503: overloaded"),
+        error.is_no_model() && error.to_string().contains("host.example answers HTTP 503: overloaded"),
         "{error}"
     );
     assert_eq!(bench.asked().len(), 5);
