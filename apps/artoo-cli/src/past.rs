@@ -120,6 +120,11 @@ impl Past {
         }
     }
 
+    /// What masks the secrets of this conversation.
+    pub const fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     fn write(&self, file: &Path) -> std::io::Result<()> {
         let masked = |text: &str| self.redactor.text(text);
         let turns = self.turns.iter().map(|turn| Turn {

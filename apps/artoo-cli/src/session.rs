@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use artoo_bus::journal::Redactor;
 use artoo_bus::{Inbox, Tap, TapItem};
 use artoo_protocol::message::{
     AuditQuery, AuditReport, ClarificationAnswer, ConfirmationAnswer, FinalResult, Message, TaskAborted, Turn,
@@ -240,6 +241,11 @@ impl Session {
             Show::Live => hub.tap_with_deeds("display", TAP),
             Show::Nothing | Show::Progress | Show::Everything | Show::Json => hub.tap("display", TAP),
         }
+    }
+
+    /// What masks the secrets of this conversation.
+    pub const fn redactor(&self) -> &Redactor {
+        self.past.redactor()
     }
 
     fn say(&self, task_id: &TaskId, message: impl Into<Message>) -> Result<Arc<Envelope>, Failure> {

@@ -11,7 +11,7 @@ use crate::records::Stored;
 use crate::sums::Sums;
 use crate::view::GroupKey;
 use crate::{codec, keys, near};
-use artoo_protocol::message::Megram;
+use artoo_protocol::message::{Level, Megram};
 use artoo_protocol::{MegramId, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -27,6 +27,22 @@ pub enum Edit {
     /// Removes a record, and with it the older ones that it had replaced: they would count again otherwise. The sources of a rule
     /// that is removed do count again.
     Remove(MegramId),
+    /// Appends a record that follows from others, if all of these are there and count: what was forgotten meanwhile is not brought
+    /// back.
+    Derive {
+        /// The record.
+        megram: Megram,
+        /// What it follows from.
+        from: Vec<MegramId>,
+    },
+    /// Makes one record of those among these that are there, count, and say the same as the newest of them; it weighs at every later
+    /// moment what they weighed together.
+    Fold {
+        /// Two at least; else nothing is done.
+        ids: Vec<MegramId>,
+        /// The level of the one that they become.
+        level: Level,
+    },
 }
 
 /// A change in preparation.
@@ -41,6 +57,8 @@ pub(crate) struct Txn<'a> {
     groups: BTreeMap<GroupKey, Group>,
     /// Whether some record refers to one that is not there.
     pub(crate) has_orphans: bool,
+    /// Whether some record may have become part of another one.
+    pub(crate) has_traces: bool,
 }
 
 /// The groups that were touched, with their sums; `None` for one that is empty now.
@@ -62,7 +80,12 @@ impl<'a> Txn<'a> {
             scanned: HashMap::new(),
             groups: BTreeMap::new(),
             has_orphans,
+            has_traces: true,
         }
+    }
+
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Carries out one edit.
@@ -70,6 +93,15 @@ impl<'a> Txn<'a> {
         match edit {
             Edit::Store(megram) => self.store(megram),
             Edit::Remove(id) => self.remove(id),
+            Edit::Derive { megram, from } => {
+                for id in from {
+                    if self.record(id)?.is_none() || self.has_ended(id)? {
+                        return Ok(Stored::Absent);
+                    }
+                }
+                self.store(megram)
+            }
+            Edit::Fold { ids, level } => self.fold(ids, *level),
         }
     }
 

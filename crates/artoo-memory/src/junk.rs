@@ -132,8 +132,8 @@ pub fn knows(records: &Records, event: &Megram, now: Timestamp) -> Result<bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dreamer::pass::{Mode, Pass, establish};
-    use crate::dreamer::{Params, Scope};
+    use crate::dreamer::establish::establish;
+    use crate::dreamer::{Mode, Params, Pass, Scope};
     use crate::kv::InMemoryKv;
     use crate::records::Edit;
     use crate::testing::{at, megram};

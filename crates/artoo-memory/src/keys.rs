@@ -7,7 +7,9 @@
 //! | `l\|<level>\|<id>` | nothing: the index by level |
 //! | `r\|<id>` | when it was last recalled, RFC 3339 |
 //! | `d\|<space>\|<entity>\|<sign>` | until when the Dreamer proposes no rule for a group |
+//! | `g\|<space>\|<entity>\|<id>` | what a record weighed that became part of another one, and of which |
 //! | `v\|dreamt`, `v\|dreamt-to` | when the Dreamer last went over everything, and how far it came since |
+//! | `v\|awake` | since when the Dreamer has seen no leap of the clock, and when it last looked |
 //! | `v\|format` | the version of all this |
 //!
 //! Beside these stand keys that are derived from the records and can be rebuilt from them at any time. `<time>` is sixteen hex
@@ -42,6 +44,8 @@ pub const DERIVED: [&str; 7] = ["t|", "a|", "f|", "p|", "o|", "h|", "i|"];
 /// What the keys of all records begin with.
 pub const RECORDS: &str = "m|";
 
+/// Since when the Dreamer has seen no leap of the clock, and when it last looked.
+pub const AWAKE: &str = "v|awake";
 /// When the Dreamer last went over everything.
 pub const DREAMT: &str = "v|dreamt";
 /// How far it came since, where it was stopped.
@@ -161,6 +165,19 @@ pub fn hot(tool: &str, until: i64, space: &str, entity: &str) -> String {
 pub fn hots(tool: &str) -> String {
     format!("h|{}|", escape(tool))
 }
+
+/// The key of what is left of a record that became part of another one.
+pub fn trace(space: &str, entity: &str, id: &MegramId) -> String {
+    format!("{}{}", traces(space, entity), escape(id.as_str()))
+}
+
+/// What the keys of [`trace`] of a group begin with.
+pub fn traces(space: &str, entity: &str) -> String {
+    format!("g|{}|{}|", escape(space), escape(entity))
+}
+
+/// What all keys of [`trace`] begin with.
+pub const TRACES: &str = "g|";
 
 /// The key of the words of an intent's group.
 pub fn intent(space: &str, entity: &str) -> String {

@@ -14,6 +14,7 @@ mod commit;
 mod dissonance;
 pub mod dreamer;
 pub mod entry;
+pub mod folding;
 pub mod junk;
 pub mod keys;
 pub mod kv;

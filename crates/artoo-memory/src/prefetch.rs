@@ -66,7 +66,15 @@ impl Txn<'_> {
         for edit in edits {
             match edit {
                 Edit::Remove(id) => wanted.record(id),
-                Edit::Store(megram) => {
+                Edit::Fold { ids, .. } => ids.iter().for_each(|id| wanted.record(id)),
+                Edit::Store(megram) | Edit::Derive { megram, .. } => {
+                    if let Edit::Derive { from, .. } = edit {
+                        from.iter().take(TARGETS).for_each(|id| wanted.record(id));
+                    }
+                    if self.has_traces {
+                        let trace = keys::trace(&megram.space, &megram.entity, &megram.id);
+                        wanted.keys.insert(trace.into_bytes());
+                    }
                     records.insert(keys::record(&megram.id).into_bytes());
                     wanted.targets(megram);
                     self.group(GroupKey::of(megram), new, &mut cached, &mut wanted);

@@ -50,13 +50,20 @@ pub enum RecordsError {
 pub enum Stored {
     /// It is in the store now.
     New,
-    /// It was there already: the same id, or the same words of the user.
+    /// It was there already: the same id, or the same words of the user, or as part of another one.
     Known,
     /// It cannot be stored, for this reason.
     Refused(&'static str),
     /// It is no longer in the store.
     Removed,
-    /// What was to be removed was not there.
+    /// Several became this one.
+    Folded {
+        /// Its id.
+        into: MegramId,
+        /// How many they were.
+        of: usize,
+    },
+    /// What was to be removed, or what was to follow from it, was not there.
     Absent,
 }
 
@@ -68,6 +75,8 @@ pub struct Records {
     is_derived: AtomicBool,
     /// Held for the length of a commit. Whether some record refers to one that is not there.
     writing: Mutex<bool>,
+    /// Whether some record may have become part of another one, so that it is looked for before an old one is stored.
+    has_traces: AtomicBool,
     cache: Mutex<Cache>,
     pub(crate) intents: Mutex<Option<Intents>>,
 }
@@ -102,11 +111,13 @@ impl Records {
             }
         };
         let has_orphans = !kv.scan(keys::ORPHANS.as_bytes(), None, 1)?.is_empty();
+        let has_traces = !kv.scan(keys::TRACES.as_bytes(), None, 1)?.is_empty();
         Ok(Self {
             kv,
             damaged: AtomicU64::new(0),
             is_derived: AtomicBool::new(is_derived),
             writing: Mutex::new(has_orphans),
+            has_traces: AtomicBool::new(has_traces),
             cache: Mutex::default(),
             intents: Mutex::default(),
         })
@@ -130,8 +141,8 @@ impl Records {
         let groups: BTreeSet<GroupKey> = edits
             .iter()
             .filter_map(|edit| match edit {
-                Edit::Store(megram) => Some(GroupKey::new(&megram.space, &megram.entity)),
-                Edit::Remove(_) => None,
+                Edit::Store(megram) | Edit::Derive { megram, .. } => Some(GroupKey::new(&megram.space, &megram.entity)),
+                Edit::Remove(_) | Edit::Fold { .. } => None,
             })
             .collect();
         if edits.len() >= BURST {
@@ -143,12 +154,14 @@ impl Records {
         };
         self.load_sums(groups.iter())?;
         let mut txn = Txn::new(&*self.kv, now, *has_orphans);
+        txn.has_traces = self.has_traces.load(Ordering::Acquire);
         txn.prefetch(edits, &new, |group| lock(&self.cache).get(group).cloned())?;
         let mut stored = Vec::with_capacity(edits.len());
         for edit in edits {
             stored.push(txn.edit(edit)?);
         }
         *has_orphans |= txn.has_orphans;
+        self.has_traces.fetch_or(txn.has_traces, Ordering::AcqRel);
         let (batch, groups) = txn.finish()?;
         if batch.is_empty() {
             return Ok(stored);
@@ -161,7 +174,9 @@ impl Records {
                 cache.add_group(group);
             }
         }
-        let removes = edits.iter().any(|edit| matches!(edit, Edit::Remove(_)));
+        let removes = edits
+            .iter()
+            .any(|edit| matches!(edit, Edit::Remove(_) | Edit::Fold { .. }));
         let words = self.changed_words(&batch);
         self.kv.apply(batch)?;
         let mut cache = lock(&self.cache);

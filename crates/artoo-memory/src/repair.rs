@@ -4,6 +4,7 @@
 
 use crate::commit::Txn;
 use crate::entry::Entry;
+use crate::folding::is_sound;
 use crate::kv::{Batch, KvError, Pair, REPAIRED_KEY};
 use crate::records::Records;
 use crate::sums::Sums;
@@ -80,6 +81,10 @@ impl Records {
                 .count();
             Ok(())
         })?;
+        self.each_page(keys::TRACES, &mut |page| {
+            found.damaged += page.iter().filter(|pair| !is_sound(pair)).count();
+            Ok(())
+        })?;
         for prefix in ["x|", "l|", "r|", "t|"] {
             self.each_page(prefix, &mut |page| {
                 found.stray += self.stray(&page, &ended, &mut txn)?.len();
@@ -129,6 +134,11 @@ impl Records {
             }
             has_orphans |= txn.has_orphans;
             self.kv().apply(txn.finish()?.0)
+        })?;
+        self.each_page(keys::TRACES, &mut |page| {
+            let damaged: Vec<Pair> = page.into_iter().filter(|pair| !is_sound(pair)).collect();
+            found.damaged += damaged.len();
+            self.remove_all(damaged.into_iter().map(|(key, _)| key))
         })?;
         for prefix in ["x|", "l|", "r|"] {
             self.each_page(prefix, &mut |page| {

@@ -45,6 +45,9 @@ impl Txn<'_> {
                 Stored::Refused("another memory has this id")
             });
         }
+        if self.is_part(megram)? {
+            return Ok(Stored::Known);
+        }
         if megram.state == MacroState::Remember && self.was_said(megram)? {
             return Ok(Stored::Known);
         }
@@ -99,7 +102,8 @@ impl Txn<'_> {
         Ok(outcome)
     }
 
-    fn remove_one(&mut self, megram: &Megram) -> Result<(), KvError> {
+    /// Removes a record, and nothing that it had replaced.
+    pub(crate) fn remove_one(&mut self, megram: &Megram) -> Result<(), KvError> {
         let id = &megram.id;
         let touched = self.touched(megram)?;
         if !self.has_ended(id)? {

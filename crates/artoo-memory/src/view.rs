@@ -15,7 +15,7 @@ use artoo_protocol::{MegramId, Timestamp};
 use std::collections::{BTreeSet, HashSet};
 
 /// A (space, entity) pair, as it stands in keys.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
     /// What its memories are about.
     pub space: String,
@@ -35,6 +35,12 @@ impl GroupKey {
     /// That of the key of its sums.
     pub(crate) fn of_sums(key: &[u8]) -> Option<Self> {
         let [space, entity] = keys::parts(key).and_then(|parts| <[String; 2]>::try_from(parts).ok())?;
+        Some(Self { space, entity })
+    }
+
+    /// That of a key that ends with its tags and an id.
+    pub(crate) fn of_tag(key: &[u8]) -> Option<Self> {
+        let [space, entity, _] = keys::parts(key).and_then(|parts| <[String; 3]>::try_from(parts).ok())?;
         Some(Self { space, entity })
     }
 
@@ -260,9 +266,10 @@ impl Records {
         Some(quantised(attention, decision))
     }
 
-    /// The potentials of a group as they were at a moment in the past, by a scan of its records: what came later was not known.
+    /// The potentials of a group as they were at a moment in the past, by a scan of its records and of what became part of them: what
+    /// came later was not known.
     pub fn potentials_at(&self, space: &str, entity: &str, at: Timestamp) -> Result<Potentials, KvError> {
-        let mut known = self.group(space, entity)?;
+        let mut known = self.history(space, entity)?;
         known.retain(|megram| megram.created_at <= at);
         Ok(potentials(&living(known), at, Later::LeftOut))
     }

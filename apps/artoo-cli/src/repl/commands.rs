@@ -206,10 +206,10 @@ async fn about_memory(name: &str, rest: &str, settings: &Settings, session: &Ses
     let memory = memory.opened().await.map_err(broken)?;
     memory.flush().await.map_err(broken)?;
     let (name, rest, data) = (name.to_owned(), rest.to_owned(), settings.data_dir.clone());
-    let (records, now) = (memory.records(), SystemClock.now());
+    let (records, now, redactor) = (memory.records(), SystemClock.now(), session.redactor().clone());
     // The store is waited for on a thread of its own.
     let done = tokio::task::spawn_blocking(move || match (name.as_str(), rest.as_str()) {
-        ("/remember", wish) => commands::memory::remember(&records, wish, now).map(|(id, is_new)| {
+        ("/remember", wish) => commands::memory::remember(&records, wish, &redactor, now).map(|(id, is_new)| {
             output::result(&if is_new {
                 format!("remembered as {id}")
             } else {

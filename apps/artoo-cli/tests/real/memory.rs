@@ -41,6 +41,41 @@ fn memory_keeps_no_secret() {
     assert!(!export.out.contains(token), "{export:#?}");
 }
 
+/// What a person says or brings along stands in every prompt from then on.
+#[test]
+fn what_looks_like_a_key_is_masked_in_wishes_and_imports_and_that_is_said() {
+    let sandbox = Sandbox::new();
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let said = sandbox.run(&["memory", "remember", &format!("push with {token} to the mirror")]);
+    assert!(said.ended(0).err.contains("asterisks"), "{said:#?}");
+    let again = sandbox.run(&[
+        "memory",
+        "remember",
+        "--json",
+        &format!("push with {token} to the mirror"),
+    ]);
+    assert_eq!(again.ended(0).json()["new"], false);
+    let harmless = sandbox.run(&["memory", "remember", "the key words come first"]);
+    assert!(!harmless.ended(0).err.contains("asterisks"), "{harmless:#?}");
+
+    let line = megram(1, &just_now(), "accept", 0.9, 1.0).replace("Way 1 was taken.", &format!("Worked with {token}."));
+    let file = sandbox.file("memories.jsonl", &line);
+    let imported = sandbox.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
+    assert!(imported.ended(0).err.contains("1 memories held"), "{imported:#?}");
+    assert_eq!(imported.json()["masked"], 1);
+    let again = sandbox.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
+    assert_eq!(
+        (&again.ended(0).json()["known"], &again.json()["refused"]),
+        (&json!(1), &json!([]))
+    );
+    let export = sandbox.run(&["memory", "export"]);
+    assert_eq!(lines(&export).len(), 3);
+    assert!(
+        !export.out.contains(token) && export.out.contains("****"),
+        "{export:#?}"
+    );
+}
+
 #[test]
 fn an_export_taken_in_elsewhere_is_the_same_memory() {
     let (here, there) = (Sandbox::new(), Sandbox::new());
@@ -181,6 +216,14 @@ fn a_long_wish_is_kept_whole_or_refused() {
         there.run(&["memory", "list", "--limit", "0", "--json"]).ended(0).json(),
         json!([])
     );
+    let none = there.run(&["memory", "list", "--limit", "0"]);
+    assert_eq!(
+        (none.ended(0).out.as_str(), none.err.as_str()),
+        ("", ""),
+        "there are some"
+    );
+    let none = there.run(&["memory", "list", "--limit", "0", "--level", "K"]);
+    assert!(none.ended(0).err.contains("there is no such memory"), "{none:#?}");
 }
 
 /// What a person asks to be dreamt costs no more than was allowed.
@@ -227,10 +270,30 @@ fn repetitions_are_folded_and_weigh_the_same() {
             "2126-03-01T00:00:00Z",
         ]);
         let later = query.ended(0).json()["attention"].as_f64().unwrap();
+        // Before the newest of them.
+        let earlier = now.as_millis() - 5 * 86_400_000;
+        let at = artoo_protocol::Timestamp::from_millis(earlier).to_string();
+        let seen = |command: &[&str]| {
+            let done = sandbox.run(&[command, &["--at", &at]].concat());
+            let mut seen: Vec<String> = done.ended(0).out.lines().map(str::to_owned).collect();
+            seen.sort();
+            seen
+        };
+        let past = [
+            seen(&["memory", "query", GROUP[0], GROUP[1], "--json"]),
+            seen(&["memory", "export"]),
+            seen(&["memory", "list"]),
+        ];
         let now = sandbox.run(&["memory", "query", GROUP[0], GROUP[1], "--json"]);
-        (now.ended(0).json()["attention"].as_f64().unwrap(), later)
+        (now.ended(0).json()["attention"].as_f64().unwrap(), later, past)
     };
     let before = attention();
+    assert_eq!(
+        (before.2[1].len(), before.2[2].len()),
+        (3, 3),
+        "three of four had happened"
+    );
+    let export = sandbox.run(&["memory", "export"]).ended(0).out.clone();
     let dry = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
     assert_eq!(
         (&dry["actions"][0]["action"], &dry["actions"][0]["level"]),
@@ -247,6 +310,27 @@ fn repetitions_are_folded_and_weigh_the_same() {
         "{before:?} {after:?}"
     );
     assert!((before.1 - after.1).abs() < 1e-12, "{before:?} {after:?}");
+    // What had happened then is still seen, also in its words, but for the origin.
+    let number = |past: &[Vec<String>; 3]| {
+        let seen: Value = serde_json::from_str(&past[0][0]).unwrap();
+        seen["attention"].as_f64().unwrap()
+    };
+    assert!(
+        (number(&before.2) - number(&after.2)).abs() < 1e-12,
+        "{before:?} {after:?}"
+    );
+    assert_eq!(before.2[2], after.2[2]);
+    for (was, is) in before.2[1].iter().zip(&after.2[1]) {
+        let mut was: Value = serde_json::from_str(was).unwrap();
+        was.as_object_mut().unwrap().remove("origin");
+        assert_eq!(was, serde_json::from_str::<Value>(is).unwrap());
+    }
+    // An export from before the fold brings nothing twice.
+    let older = sandbox.file("older.jsonl", &export);
+    let imported = sandbox.run(&["memory", "import", older.to_str().unwrap(), "--json"]);
+    let imported = imported.ended(0).json();
+    assert_eq!((&imported["new"], &imported["known"]), (&json!(0), &json!(4)));
+    assert!((attention().0 - after.0).abs() < 1e-4, "{after:?}");
     assert_eq!(
         sandbox.run(&["memory", "verify", "--json"]).ended(0).json()["sound"],
         true
@@ -323,6 +407,64 @@ fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
         .ended(0);
     let again = sandbox.run(&["memory", "dream", "--dry-run", "--json"]).ended(0).json();
     assert_eq!(again["actions"], json!([]));
+}
+
+/// Looking says what is damaged, whenever it is met, and an export that is not whole does not pass for one that is.
+#[test]
+fn damage_is_named_by_whoever_looks() {
+    let files = |sandbox: &Sandbox, end: &str| {
+        let folder = sandbox.data().join("memory.leveldb");
+        let mut found: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.to_string_lossy().ends_with(end))
+            .collect();
+        found.sort();
+        found
+    };
+    let check = |damage: &dyn Fn(&Sandbox), says: &str| {
+        let sandbox = Sandbox::new();
+        filled(&sandbox, &just_now());
+        // Each start makes a table of what the log held.
+        for number in 0..3 {
+            sandbox.run(&["memory", "remember", &format!("wish {number}")]).ended(0);
+        }
+        assert_eq!(
+            sandbox.run(&["memory", "verify", "--json"]).ended(0).json()["damage"],
+            json!([])
+        );
+        damage(&sandbox);
+        let verify = sandbox.run(&["memory", "verify", "--json"]);
+        let said = verify.ended(1).json();
+        assert_eq!(
+            (&said["sound"], &said["files_damaged"]),
+            (&json!(false), &json!(true)),
+            "{said}"
+        );
+        assert!(said["damage"][0].as_str().unwrap().contains(says), "{said}");
+        let export = sandbox.run(&["memory", "export"]);
+        assert!(export.ended(1).err.contains(says), "{export:#?}");
+        let list = sandbox.run(&["memory", "list"]);
+        assert!(list.ended(0).err.contains(says), "{list:#?}");
+        // What changes it repairs it, and says so; then all is well.
+        let wish = sandbox.run(&["memory", "dream"]);
+        assert!(wish.ended(0).err.contains("damaged"), "{wish:#?}");
+        sandbox.run(&["memory", "export"]).ended(0);
+    };
+    let flip = |sandbox: &Sandbox| {
+        let table = &files(sandbox, ".ldb")[0];
+        let mut bytes = std::fs::read(table).unwrap();
+        bytes[40] ^= 4;
+        std::fs::write(table, bytes).unwrap();
+    };
+    check(&flip, "wrong checksum");
+    let cut = |sandbox: &Sandbox| {
+        let log = files(sandbox, ".log").pop().unwrap();
+        let length = std::fs::metadata(&log).unwrap().len();
+        let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+        file.set_len(length - 40).unwrap();
+    };
+    check(&cut, "cut short");
 }
 
 /// A memory that cannot be opened costs the task nothing but its memory, and that is said.

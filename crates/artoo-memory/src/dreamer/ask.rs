@@ -4,7 +4,7 @@
 
 use super::choose::Consolidation;
 use super::distil;
-use super::pass::{establish, put_off};
+use super::establish::{establish, put_off};
 use crate::kv::KvError;
 use crate::records::Records;
 use artoo_protocol::model::{ModelError, ModelReply, Usage};

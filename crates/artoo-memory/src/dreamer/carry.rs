@@ -3,10 +3,8 @@
 //! Owns what a promoted, a demoted and a distilled record look like. Must not know the store or the model.
 
 use super::choose::{Consolidation, Sign};
-use crate::potentials::contribution;
 use artoo_protocol::message::{Level, MacroState, Megram, SopRecord};
 use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valence};
-use std::collections::BTreeSet;
 
 /// How fast a rule fades once it has lost its immunity to time.
 const DEMOTED_DECAY: f64 = 0.05;
@@ -26,24 +24,6 @@ pub fn promoted(event: &Megram, now: Timestamp) -> Megram {
         sources: Vec::new(),
         ..event.clone()
     }
-}
-
-/// Several records of the same words, sign and rate as one, made when the newest of them was and as strong as all of them were then:
-/// Σ f·e^(−k(t−tᵢ)) = e^(−k(t−r)) · Σ f·e^(−k(r−tᵢ)), so it weighs at every later moment what they weighed. `None` where there are none,
-/// or where their strength is beyond any measure.
-pub fn folded(alike: &[Megram], level: Level, now: Timestamp) -> Option<Megram> {
-    let newest = alike.iter().max_by_key(|megram| (megram.created_at, &megram.id))?;
-    let strength: f64 = alike.iter().map(|megram| contribution(megram, newest.created_at)).sum();
-    let spent: BTreeSet<&MegramId> = alike.iter().flat_map(|megram| &megram.sources).collect();
-    Some(Megram {
-        id: follower(newest, now, 3),
-        level,
-        f: Magnitude::new(strength).ok()?,
-        last_recalled_at: None,
-        sources: spent.into_iter().cloned().collect(),
-        supersedes: Some(newest.id.clone()),
-        ..newest.clone()
-    })
 }
 
 /// The rule as knowledge that fades from now on. It keeps its sources: they were spent on the rule and do not count again.

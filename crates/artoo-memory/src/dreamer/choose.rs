@@ -29,6 +29,8 @@ pub struct Params {
     pub grace: Millis,
     /// Most entries that one rule names as its evidence: the newest.
     pub evidence_max: usize,
+    /// Whether anything is forgotten at all: not while the clock cannot be trusted.
+    pub forgets: bool,
     /// Whether a model can word rules. Then the evidence of a rule that was earned stays as it is until the rule is worded.
     pub words_rules: bool,
 }
@@ -42,6 +44,7 @@ impl Default for Params {
             forget_contribution: 0.001,
             grace: Millis::from_seconds(24 * 3600),
             evidence_max: 256,
+            forgets: true,
             words_rules: true,
         }
     }
@@ -228,7 +231,7 @@ fn repetitions<'a>(left: &[&'a Entry], now: Timestamp, params: &Params) -> Vec<V
 
 /// What goes: first the entries that add nothing, then all the rest of a group that is left with too little attention.
 fn forgotten<'a>(entries: &'a [Entry], now: Timestamp, params: &Params) -> BTreeMap<&'a MegramId, Faded> {
-    let old = |entry: &&Entry| may_fade(entry) && now.since(entry.created_at) >= params.grace;
+    let old = |entry: &&Entry| params.forgets && may_fade(entry) && now.since(entry.created_at) >= params.grace;
     let below = |value: f64, threshold: f64| value < threshold - TOLERANCE;
     let mut gone: BTreeMap<&MegramId, Faded> = entries
         .iter()

@@ -3,15 +3,18 @@
 //! - [`choose`](choose()) is the policy: pure, total, without a clock.
 //! - [`carry`] says which records a choice leads to, [`distil`] words a rule through a model.
 //! - [`ask`] puts the question and accounts for it; [`rhythm`] is when, as a value.
-//! - [`pass`] carries the choice out on the store, [`shell`] does so beside the tasks of a process.
+//! - [`pass`] carries the choice out on the store, [`establish`] writes the rules, [`shell`] does so beside the tasks of a process.
+//! - `awake` says when the clock cannot be trusted to say what is old.
 //! - [`spent`] is what goes with a record that is forgotten.
 //!
 //! Owns promotion, demotion, forgetting and rules. Must not know how the store keeps its keys.
 
 pub mod ask;
+mod awake;
 pub mod carry;
 pub mod choose;
 pub mod distil;
+pub mod establish;
 mod fold;
 pub mod pass;
 pub mod rhythm;

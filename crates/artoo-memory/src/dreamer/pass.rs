@@ -7,15 +7,15 @@
 
 use super::carry;
 use super::choose::{Action, Consolidation, Group, Params, View, choose};
+use super::establish::put_off_until;
 use super::fold::fold;
 use super::rhythm::Scope;
 use super::spent::spent_on;
 use crate::entry::Entry;
-use crate::kv::{Batch, KvError};
-use crate::potentials::contribution;
-use crate::records::{Edit, Records};
+use crate::kv::KvError;
+use crate::recall;
+use crate::records::{Edit, Records, Stored};
 use crate::view::GroupKey;
-use crate::{keys, recall};
 use artoo_protocol::message::{Level, MacroState, Megram};
 use artoo_protocol::{MegramId, Millis, Timestamp};
 use std::collections::BTreeSet;
@@ -120,7 +120,9 @@ impl Pass<'_> {
     fn everything(&mut self, mut after: Option<GroupKey>, tidied: &mut Tidied) -> Result<(), KvError> {
         loop {
             let page = self.records.groups(after.as_ref(), SLICE, self.now)?;
-            let Some(last) = page.last() else { return Ok(()) };
+            let Some(last) = page.last() else {
+                return self.sweep(tidied);
+            };
             after = Some(last.key.clone());
             for some in page.chunks(GROUPS) {
                 let first = self.records.first_entries(some, SLICE)?;
@@ -133,6 +135,22 @@ impl Pass<'_> {
                 }
             }
         }
+    }
+
+    /// After all groups: removes the traces of what was folded that nobody can ask for any more.
+    fn sweep(&self, tidied: &mut Tidied) -> Result<(), KvError> {
+        let mut after: Option<Vec<u8>> = None;
+        while self.mode == Mode::Perform && self.params.forgets {
+            if (self.stop)() {
+                tidied.unfinished = true;
+                break;
+            }
+            match self.records.sweep_traces(after.as_deref(), self.now)? {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     fn is_over(&self, tidied: &mut Tidied) -> bool {
@@ -164,7 +182,10 @@ impl Pass<'_> {
             (self.on_action)(key, step);
         }
         let done = match self.mode {
-            Mode::Perform => self.carry_out(steps.get(..allowed.min(steps.len())).unwrap_or_default(), tidied)?,
+            Mode::Perform => {
+                let steps = steps.get(..allowed.min(steps.len())).unwrap_or_default();
+                self.carry_out(steps, allowed, tidied)?
+            }
             Mode::Look => {
                 for step in &steps {
                     count(step, tidied);
@@ -243,62 +264,65 @@ impl Pass<'_> {
         (steps, proposal)
     }
 
-    /// How many steps were carried out: all of them, unless the pass was stopped.
-    fn carry_out(&self, steps: &[Action], tidied: &mut Tidied) -> Result<usize, KvError> {
-        let mut done = 0;
-        let (folds, steps): (Vec<Action>, Vec<Action>) = steps
-            .iter()
-            .cloned()
-            .partition(|step| matches!(step, Action::Fold { .. }));
-        for step in folds {
-            if let Action::Fold { ids, level } = &step
-                && !fold(self.records, ids, *level, self.now, self.stop)?
-            {
+    /// How many records were changed, at most about so many: what the steps say, unless the pass was stopped, or what they are about
+    /// went meanwhile.
+    fn carry_out(&self, steps: &[Action], allowed: usize, tidied: &mut Tidied) -> Result<usize, KvError> {
+        let before = tidied.changes();
+        let mut others = Vec::new();
+        for step in steps {
+            let Action::Fold { ids, level } = step else {
+                others.push(step);
+                continue;
+            };
+            let left = allowed.saturating_sub(tidied.changes() - before);
+            let ids = ids.get(..ids.len().min(left + 1)).unwrap_or_default();
+            let (gone, is_done) = fold(self.records, ids, *level, self.now, self.stop)?;
+            tidied.folded += gone;
+            if !is_done {
                 tidied.unfinished = true;
-                return Ok(done);
+                return Ok(tidied.changes() - before);
             }
-            count(&step, tidied);
-            done += 1;
         }
-        for slice in steps.chunks(EDITS) {
+        for slice in others.chunks(EDITS) {
             if (self.stop)() {
                 tidied.unfinished = true;
                 break;
             }
-            let moved: Vec<MegramId> = slice
-                .iter()
-                .filter_map(|action| match action {
-                    Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => Some(id.clone()),
-                    Action::Fold { .. } | Action::Consolidate(_) => None,
-                })
-                .collect();
-            let moved = self.records.get_many(&moved)?;
-            if !self.forget_evidence(slice, &moved)? {
+            let ids: Vec<MegramId> = slice.iter().filter_map(|step| moved(step)).cloned().collect();
+            let found = self.records.get_many(&ids)?;
+            if !self.forget_evidence(slice, &found)? {
                 tidied.unfinished = true;
                 break;
             }
-            let find = |id: &MegramId| moved.iter().find(|megram| megram.id == *id);
-            let edits: Vec<Edit> = slice
+            let find = |id: &MegramId| found.iter().find(|megram| megram.id == *id);
+            let derived = |megram: Megram, id: &MegramId| Edit::Derive {
+                megram,
+                from: vec![id.clone()],
+            };
+            let (steps, edits): (Vec<&Action>, Vec<Edit>) = slice
                 .iter()
-                .filter_map(|action| match action {
-                    Action::Forget { id, .. } => Some(Edit::Remove(id.clone())),
-                    Action::Demote { id, .. } => Some(Edit::Store(carry::demoted(find(id)?, self.now))),
-                    Action::Promote { id } => Some(Edit::Store(carry::promoted(find(id)?, self.now))),
-                    Action::Fold { .. } | Action::Consolidate(_) => None,
+                .filter_map(|step| {
+                    let edit = match step {
+                        Action::Forget { id, .. } => Edit::Remove(id.clone()),
+                        Action::Demote { id, .. } => derived(carry::demoted(find(id)?, self.now), id),
+                        Action::Promote { id } => derived(carry::promoted(find(id)?, self.now), id),
+                        Action::Fold { .. } | Action::Consolidate(_) => return None,
+                    };
+                    Some((*step, edit))
                 })
-                .collect();
-            self.records.commit(&edits, self.now)?;
-            for step in slice {
-                count(step, tidied);
+                .unzip();
+            for (step, stored) in steps.into_iter().zip(self.records.commit(&edits, self.now)?) {
+                if matches!(stored, Stored::New | Stored::Removed) {
+                    count(step, tidied);
+                }
             }
-            done += slice.len();
         }
-        Ok(done)
+        Ok(tidied.changes() - before)
     }
 
     /// Removes what the records that are about to be forgotten were distilled from: it would count again after them. Whether
     /// all of it is gone; `false` where the pass was stopped over it, and the next one goes on.
-    fn forget_evidence(&self, steps: &[Action], moved: &[Megram]) -> Result<bool, KvError> {
+    fn forget_evidence(&self, steps: &[&Action], moved: &[Megram]) -> Result<bool, KvError> {
         let is_forgotten = |megram: &&Megram| {
             steps
                 .iter()
@@ -317,62 +341,17 @@ impl Pass<'_> {
     }
 
     fn is_put_off(&self, proposal: &Consolidation) -> Result<bool, KvError> {
-        let until = self.records.kv().get(put_off_key(proposal).as_bytes())?;
-        let until = until.and_then(|text| Timestamp::parse(std::str::from_utf8(&text).ok()?).ok());
+        let until = put_off_until(self.records, proposal)?;
         Ok(until.is_some_and(|until| until > self.now && until.since(self.now) <= WAIT_MAX))
     }
 }
 
-/// Remembers that this group is not to be proposed again for a while, across restarts.
-///
-/// # Errors
-/// [`KvError`] when the store cannot be written.
-pub fn put_off(records: &Records, proposal: &Consolidation, until: Timestamp) -> Result<(), KvError> {
-    let mut batch = Batch::new();
-    batch.put(put_off_key(proposal), until.to_string());
-    records.kv().apply(batch)
-}
-
-/// Writes a rule in these words, unless what it was distilled from is no longer there. The rule, where it was written.
-///
-/// # Errors
-/// [`KvError`] when the store cannot be read or written.
-pub fn establish(
-    records: &Records,
-    proposal: &Consolidation,
-    words: &str,
-    now: Timestamp,
-) -> Result<Option<Megram>, KvError> {
-    for ids in proposal.sources.chunks(SLICE) {
-        if records.get_many(ids)?.len() < ids.len() {
-            return Ok(None);
-        }
+/// The record that a step is about, where it is one.
+fn moved(step: &Action) -> Option<&MegramId> {
+    match step {
+        Action::Forget { id, .. } | Action::Demote { id, .. } | Action::Promote { id } => Some(id),
+        Action::Fold { .. } | Action::Consolidate(_) => None,
     }
-    let mut inherited = Vec::new();
-    if let Some(before) = &proposal.supersedes {
-        let Some(before) = records.get(before)? else {
-            return Ok(None);
-        };
-        for ids in before.sources.chunks(SLICE) {
-            let still_weighs = |megram: &Megram| contribution(megram, now) >= Params::default().forget_contribution;
-            inherited.extend(
-                records
-                    .get_many(ids)?
-                    .into_iter()
-                    .filter(still_weighs)
-                    .map(|megram| megram.id),
-            );
-        }
-    }
-    let rule = carry::rule(proposal, &inherited, words, now);
-    records.commit(&[Edit::Store(rule.clone())], now)?;
-    records.kv().flush()?;
-    Ok(Some(rule))
-}
-
-fn put_off_key(proposal: &Consolidation) -> String {
-    let sign = if proposal.sign.valence() < 0.0 { '-' } else { '+' };
-    keys::put_off(&proposal.key.space, &proposal.key.entity, sign)
 }
 
 fn count(step: &Action, tidied: &mut Tidied) {

@@ -66,6 +66,9 @@ impl Rhythm {
 
     /// What is due at `now`; once.
     pub fn due(&mut self, now: Timestamp) -> Option<Scope> {
+        // A clock that was set back does not put off what is due in minutes.
+        self.next_full = self.next_full.min(now.plus(EVERY));
+        self.settled = self.settled.map(|settled| settled.min(now.plus(SETTLE)));
         if self.next_full <= now {
             self.next_full = now.plus(EVERY);
             self.settled = None;
@@ -125,6 +128,18 @@ mod tests {
         assert_eq!(rhythm.due(at().plus(Millis(3_501))), None, "once");
         rhythm.ended(at().plus(Millis(4_000)));
         assert_eq!(rhythm.due(at().plus(Millis(9_000))), None, "a task that wrote nothing");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_a_year_puts_nothing_off() {
+        let mut rhythm = Rhythm::new(at());
+        rhythm.touch(group("a"));
+        rhythm.ended(at());
+        let back = Timestamp::from_millis(at().as_millis() - 365 * 86_400_000);
+        assert_eq!(rhythm.due(back), None);
+        assert_eq!(rhythm.deadline(), back.plus(SETTLE));
+        assert_eq!(rhythm.due(back.plus(SETTLE)), Some(touched(&["a"])));
+        assert_eq!(rhythm.due(back.plus(EVERY)), Some(Scope::Everything));
     }
 
     #[test]

@@ -111,10 +111,12 @@ fn writes_after_a_torn_log_end_survive_the_next_crash() {
     let kv = open(&place(0));
     kv.apply(put("before", "1")).unwrap();
     kv.flush().unwrap();
+    // As a crash would leave it: copied while it is open, while the next record is being written.
+    copy_folder(&place(0), &place(1));
     kv.apply(put("torn", "1")).unwrap();
     kv.flush().unwrap();
-    // As a crash would leave it: copied while it is open.
-    copy_folder(&place(0), &place(1));
+    let newest = files_ending(&place(0), ".log").pop().unwrap();
+    fs::copy(&newest, place(1).join(newest.file_name().unwrap())).unwrap();
     cut_newest_log(&place(1), 3);
     for round in 1..=2 {
         let kv = open(&place(round));
@@ -217,6 +219,54 @@ fn a_flipped_byte_in_a_log_is_told_and_costs_one_batch() {
         49,
         "wrong checksum",
     );
+}
+
+/// What nobody may take for a crash: bytes that were synced are gone.
+#[test]
+fn a_log_that_was_cut_short_is_told_wherever_it_was_cut() {
+    let length = |path: &Path| fs::metadata(files_ending(path, ".log").pop().unwrap()).unwrap().len();
+    for part in [1, 3, 7, 10] {
+        let cut = |path: &Path| cut_newest_log(path, length(path) * part / 10);
+        check_damage(50, cut, if part == 1 { 40 } else { 0 }, "cut short");
+    }
+    // At the end of a record, too: each is as long as the next.
+    check_damage(50, |path| cut_newest_log(path, length(path) / 50), 48, "cut short");
+    let remove = |path: &Path| fs::remove_file(files_ending(path, ".log").pop().unwrap()).unwrap();
+    check_damage(50, remove, 0, "is missing");
+}
+
+#[test]
+fn a_flipped_byte_in_the_last_batch_is_told() {
+    check_damage(
+        50,
+        |path| flip(&files_ending(path, ".log")[0], |length| length - 20),
+        49,
+        "wrong checksum",
+    );
+}
+
+#[test]
+fn a_log_that_lacks_what_was_never_synced_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (
+        folder.path().join("a/memory.leveldb"),
+        folder.path().join("b/memory.leveldb"),
+    );
+    let kv = open(&path);
+    kv.apply(put("synced", "1")).unwrap();
+    kv.flush().unwrap();
+    let synced = fs::metadata(files_ending(&path, ".log").pop().unwrap()).unwrap().len();
+    kv.apply(put("not synced", "1")).unwrap();
+    for cut in 0..60 {
+        let _ = fs::remove_dir_all(&copy);
+        copy_folder(&path, &copy);
+        let newest = files_ending(&copy, ".log").pop().unwrap();
+        let length = fs::metadata(&newest).unwrap().len();
+        cut_newest_log(&copy, cut.min(length - synced));
+        let kv = open(&copy);
+        assert_eq!(kv.get(b"synced").unwrap(), Some(b"1".to_vec()), "{cut}");
+        assert_eq!(kv.take_notices(), [], "{cut}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use artoo_bus::SystemClock;
+use artoo_bus::journal::Redactor;
 use artoo_memory::dreamer::ask::distilled;
 use artoo_memory::dreamer::pass::SLICE;
 use artoo_memory::dreamer::shell::sum;
@@ -30,11 +31,17 @@ use crate::{auditing, dreaming, models, output, system};
 /// Longest line of an import, in bytes: a memory's own bounds are far below.
 const LINE_MAX: u64 = 1 << 20;
 
-/// Keeps a wish of the person: its id, and whether it is new.
+/// Keeps a wish of the person: its id, and whether it is new. Wishes stand in every prompt, so what looks like a secret in them is
+/// kept as asterisks only, and that is said.
 ///
 /// # Errors
 /// [`Failure`] for an empty text, and when the store cannot be written.
-pub fn remember(records: &Records, text: &str, now: Timestamp) -> Result<(MegramId, bool), Failure> {
+pub fn remember(
+    records: &Records,
+    text: &str,
+    redactor: &Redactor,
+    now: Timestamp,
+) -> Result<(MegramId, bool), Failure> {
     if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::usage("there is nothing to remember: the text is empty")
             .hint("say what always holds, such as: artoo memory remember \"use yarn, not npm\""));
@@ -45,7 +52,14 @@ pub fn remember(records: &Records, text: &str, now: Timestamp) -> Result<(Megram
                 .hint("nothing was remembered; keep it in a file, and let memory say where"),
         );
     }
-    let wish = Memory::wish(MegramId::new(Uuid::now_v7().to_string()), text, now);
+    let masked = redactor.text(text);
+    if masked != text {
+        output::note(
+            "artoo: what looks like a key or a password in it is kept as asterisks only: memory is told to every model. Keep it \
+             in the environment or in a file of your own, and let memory say where",
+        );
+    }
+    let wish = Memory::wish(MegramId::new(Uuid::now_v7().to_string()), &masked, now);
     let id = wish.id.clone();
     let stored = records.commit(&[Edit::Store(wish)], now).map_err(|e| broken(&e))?;
     records.kv().flush().map_err(|e| broken(&e))?;
@@ -55,8 +69,14 @@ pub fn remember(records: &Records, text: &str, now: Timestamp) -> Result<(Megram
     }
 }
 
-pub(super) fn remember_and_say(records: &Records, text: &str, now: Timestamp, json: bool) -> Result<u8, Failure> {
-    let (id, is_new) = remember(records, text, now)?;
+pub(super) fn remember_and_say(
+    records: &Records,
+    text: &str,
+    redactor: &Redactor,
+    now: Timestamp,
+    json: bool,
+) -> Result<u8, Failure> {
+    let (id, is_new) = remember(records, text, redactor, now)?;
     if json {
         output::json(&json!({"id": id, "new": is_new}));
     } else if is_new {
@@ -122,29 +142,46 @@ pub fn forgotten_line(forgotten: &[MegramId]) -> String {
 struct Imported {
     new: usize,
     known: usize,
+    masked: usize,
     refused: Vec<String>,
 }
 
-pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<u8, Failure> {
+pub(super) fn import(data: &Path, file: &Path, redactor: &Redactor, json: bool) -> Result<u8, Failure> {
     // Everything is read before anything is written: a file that is no export changes nothing.
     let megrams = parsed(input(file)?)?;
     let store = Store::to_change(data)?;
     let mut imported = Imported::default();
     for slice in megrams.chunks(SLICE) {
-        let edits: Vec<Edit> = slice.iter().cloned().map(Edit::Store).collect();
+        let mut edits = Vec::with_capacity(slice.len());
+        for megram in slice {
+            let masked = masked(megram, redactor);
+            // What is there as it stands here was there before anything was masked.
+            let there = store.records.get(&megram.id).map_err(|e| broken(&e))?;
+            let is_masked = masked != *megram && there.is_none_or(|there| there.content != megram.content);
+            imported.masked += usize::from(is_masked);
+            edits.push(Edit::Store(if is_masked { masked } else { megram.clone() }));
+        }
         let stored = store.records.commit(&edits, store.now).map_err(|e| broken(&e))?;
         for (megram, stored) in slice.iter().zip(stored) {
             match stored {
                 Stored::New => imported.new += 1,
                 Stored::Known => imported.known += 1,
                 Stored::Refused(why) => imported.refused.push(format!("{}: {why}", megram.id)),
-                Stored::Removed | Stored::Absent => {}
+                Stored::Removed | Stored::Folded { .. } | Stored::Absent => {}
             }
         }
     }
     store.records.kv().flush().map_err(|e| broken(&e))?;
+    if imported.masked > 0 {
+        output::note(&format!(
+            "artoo: {} memories held what looks like a key or a password: it is kept as asterisks only",
+            imported.masked
+        ));
+    }
     if json {
-        output::json(&json!({"new": imported.new, "known": imported.known, "refused": imported.refused}));
+        output::json(
+            &json!({"new": imported.new, "known": imported.known, "masked": imported.masked, "refused": imported.refused}),
+        );
     } else {
         output::result(&format!(
             "{} memories are new, {} were known, {} were refused",
@@ -157,6 +194,16 @@ pub(super) fn import(data: &Path, file: &Path, json: bool) -> Result<u8, Failure
         }
     }
     Ok(u8::from(!imported.refused.is_empty()))
+}
+
+/// As memories of roles are kept.
+fn masked(megram: &Megram, redactor: &Redactor) -> Megram {
+    Megram {
+        content: redactor.text(&megram.content),
+        space: redactor.text(&megram.space),
+        entity: redactor.text(&megram.entity),
+        ..megram.clone()
+    }
 }
 
 fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Megram>, Failure> {

@@ -20,10 +20,13 @@ const SHOWN: usize = 10;
 const AHEAD: Millis = Millis::from_seconds(14 * 24 * 3600);
 
 fn explained(records: &Records, group: &GroupKey, at: Option<&str>, now: Timestamp) -> Result<Explained, Failure> {
-    let all = records.group(&group.space, &group.entity).map_err(|e| broken(&e))?;
+    let (space, entity) = (&group.space, &group.entity);
     Ok(match at {
-        Some(_) => Explained::new(all, instant(at, now)?),
-        None => Explained::now(all, now),
+        Some(_) => Explained::new(
+            records.history(space, entity).map_err(|e| broken(&e))?,
+            instant(at, now)?,
+        ),
+        None => Explained::now(records.group(space, entity).map_err(|e| broken(&e))?, now),
     })
 }
 
@@ -150,7 +153,7 @@ pub(super) fn draw(
     path: &std::path::PathBuf,
 ) -> Result<(), Failure> {
     let until = instant(at, now)?;
-    let mut all = records.group(&key.space, &key.entity).map_err(|e| broken(&e))?;
+    let mut all = records.history(&key.space, &key.entity).map_err(|e| broken(&e))?;
     all.retain(|megram| megram.created_at <= until);
     let from = all.iter().map(|megram| megram.created_at).min().unwrap_or(until);
     let title = format!("{} · {}", key.space, key.entity);

@@ -109,16 +109,16 @@ pub fn stats(records: &Records, data: &Path, json: bool) -> Result<(), Failure> 
 
 fn list(records: &Records, options: &ListOptions, now: Timestamp) -> Result<(), Failure> {
     let at = instant(options.at.as_deref(), now)?;
-    let mut found: Vec<Megram> = Vec::new();
+    let (mut found, mut are_there): (Vec<Megram>, bool) = (Vec::new(), false);
     let wanted = options.limit;
-    each(records, &mut |megram| {
+    each_at(records, options.at.is_some().then_some(at), &mut |megram| {
         let fits = options
             .level
             .as_deref()
             .is_none_or(|level| level == megram.level.letter())
-            && options.space.as_deref().is_none_or(|space| space == megram.space)
-            && (options.at.is_none() || megram.created_at <= at);
-        if fits {
+            && options.space.as_deref().is_none_or(|space| space == megram.space);
+        are_there |= fits;
+        if fits && wanted > 0 {
             found.push(megram);
         }
         // Ids begin with their time, but an imported one may not: keep some more than wanted, and sort.
@@ -128,7 +128,7 @@ fn list(records: &Records, options: &ListOptions, now: Timestamp) -> Result<(), 
         Ok(())
     })?;
     newest_first(&mut found, wanted);
-    if found.is_empty() && !options.json {
+    if !are_there && !options.json {
         output::note("there is no such memory");
     }
     if options.json {
@@ -139,6 +139,33 @@ fn list(records: &Records, options: &ListOptions, now: Timestamp) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Goes through every record; of a moment in the past, through those that were made until then, and through the events that became
+/// part of later ones.
+fn each_at(
+    records: &Records,
+    at: Option<Timestamp>,
+    on_record: &mut dyn FnMut(Megram) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let Some(at) = at else {
+        return each(records, on_record);
+    };
+    each(records, &mut |megram| {
+        if megram.created_at <= at {
+            on_record(megram)
+        } else {
+            Ok(())
+        }
+    })?;
+    let mut outcome = Ok(());
+    let hear = &mut |part| {
+        if outcome.is_ok() {
+            outcome = on_record(part);
+        }
+    };
+    records.each_part_at(at, hear).map_err(|e| broken(&e))?;
+    outcome
 }
 
 fn newest_first(megrams: &mut Vec<Megram>, limit: usize) {
@@ -211,10 +238,8 @@ pub fn recalled(records: &Records, text: &str, now: Timestamp, json: bool) -> Re
 
 fn export(records: &Records, at: Option<&str>, now: Timestamp) -> Result<(), Failure> {
     let until = instant(at, now)?;
-    each(records, &mut |megram| {
-        if at.is_none() || megram.created_at <= until {
-            output::json(&megram);
-        }
+    each_at(records, at.map(|_| until), &mut |megram| {
+        output::json(&megram);
         if output::is_broken() {
             return Err(Failure::failed("nobody reads the export any more"));
         }
@@ -224,12 +249,13 @@ fn export(records: &Records, at: Option<&str>, now: Timestamp) -> Result<(), Fai
 
 fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
     let found = store.records.verify().map_err(|e| broken(&e))?;
-    let is_sound = found.is_sound() && !store.is_damaged;
+    let is_damaged = store.is_damaged();
+    let is_sound = found.is_sound() && !is_damaged;
     if json {
         output::json(
             &json!({"sound": is_sound, "records": found.records, "counting": found.living, "damaged": found.damaged,
             "missing_keys": found.missing, "stray_keys": found.stray, "wrong_sums": found.sums,
-            "incomplete": found.is_incomplete, "files_damaged": store.is_damaged}),
+            "incomplete": found.is_incomplete, "files_damaged": is_damaged, "damage": store.damage()}),
         );
     } else if is_sound {
         output::result(&format!(
@@ -249,7 +275,7 @@ fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
             } else {
                 ""
             },
-            if store.is_damaged { ", files are damaged" } else { "" }
+            if is_damaged { ", files are damaged" } else { "" }
         ));
         output::note("artoo: the next task repairs what can be repaired");
     }

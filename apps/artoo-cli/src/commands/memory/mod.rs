@@ -6,12 +6,12 @@ mod group;
 mod look;
 mod words;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use artoo_bus::SystemClock;
 use artoo_memory::Records;
-use artoo_memory::kv::{Kv, LevelKv, LevelSettings};
+use artoo_memory::kv::{Kv, LevelKv, LevelSettings, Notice};
 use artoo_protocol::ports::Clock;
 use artoo_protocol::text::one_line;
 use artoo_protocol::{MegramId, Timestamp};
@@ -21,6 +21,7 @@ use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, Environment, ModelChoice};
+use crate::system;
 
 pub use change::{forget, forgotten_line, remember};
 pub use look::{recalled, stats};
@@ -38,10 +39,14 @@ pub async fn run(command: &MemoryCommand, options: &Options, env: &Environment) 
     let data = settings::data_dir(options, env)?;
     match command {
         MemoryCommand::Remember { text, json } => {
+            let redactor = system::redactor(&settings::load(options, env)?, env);
             let store = Store::to_change(&data)?;
-            change::remember_and_say(&store.records, &text.join(" "), store.now, *json)
+            change::remember_and_say(&store.records, &text.join(" "), &redactor, store.now, *json)
         }
-        MemoryCommand::Import { file, json } => change::import(&data, file, *json),
+        MemoryCommand::Import { file, json } => {
+            let redactor = system::redactor(&settings::load(options, env)?, env);
+            change::import(&data, file, &redactor, *json)
+        }
         MemoryCommand::Forget { id, json } => match Store::if_there(&data)? {
             Some(store) => change::forget_and_say(&store.records, id, store.now, *json),
             None => Err(unknown(id)),
@@ -57,7 +62,10 @@ pub async fn run(command: &MemoryCommand, options: &Options, env: &Environment) 
         }
         reading => {
             let store = Store::to_look(&data)?;
-            look::run(reading, &store, &data)
+            let code = look::run(reading, &store, &data)?;
+            // Whoever keeps an export must know that it is not whole.
+            let is_short = store.is_damaged() && matches!(reading, MemoryCommand::Export { .. });
+            Ok(code.max(u8::from(is_short)))
         }
     }
 }
@@ -68,8 +76,10 @@ pub struct Store {
     pub records: Arc<Records>,
     /// When the command was given.
     pub now: Timestamp,
-    /// Whether what is seen is what could be read of a damaged store.
-    pub is_damaged: bool,
+    /// What was found to be damaged: then what is seen is what could be read of the store.
+    damage: Mutex<Vec<String>>,
+    /// Whether it is a copy.
+    is_copy: bool,
     /// Held while the store may be changed.
     _data: Option<DataFolder>,
 }
@@ -88,13 +98,7 @@ impl Store {
             // What cannot be looked at is not empty.
             Err(error) => return Err(Failure::failed(format!("cannot read {}: {error}", folder.display()))),
         };
-        let is_damaged = !kv.take_notices().is_empty();
-        if is_damaged {
-            output::note(
-                "artoo: memory is damaged: this is what can be read of it; the next task repairs it and keeps the damaged files",
-            );
-        }
-        Self::of(kv, now, is_damaged, None)
+        Self::of(kv, now, None)
     }
 
     /// The store itself, made where there is none.
@@ -103,10 +107,7 @@ impl Store {
         let held = DataFolder::open(data, now)?;
         let kv =
             LevelKv::open(&data.join(STORE), &now.to_string(), LevelSettings::default()).map_err(|e| broken(&e))?;
-        for notice in kv.take_notices() {
-            output::note(&format!("artoo: {notice}"));
-        }
-        Self::of(Arc::new(kv), now, false, Some(held))
+        Self::of(Arc::new(kv), now, Some(held))
     }
 
     /// The store itself, where there is one.
@@ -118,19 +119,52 @@ impl Store {
         }
     }
 
-    fn of(kv: Arc<dyn Kv>, now: Timestamp, is_damaged: bool, data: Option<DataFolder>) -> Result<Self, Failure> {
+    fn of(kv: Arc<dyn Kv>, now: Timestamp, data: Option<DataFolder>) -> Result<Self, Failure> {
         let records = Records::open(kv).map_err(|e| broken(&e))?;
-        Ok(Self {
+        let store = Self {
             records: Arc::new(records),
             now,
-            is_damaged,
+            damage: Mutex::default(),
+            is_copy: data.is_none(),
             _data: data,
-        })
+        };
+        store.is_damaged();
+        Ok(store)
+    }
+
+    /// Whether damage was found up to now; says what, once. Tables are checked as they are read, so it may come late.
+    pub fn is_damaged(&self) -> bool {
+        let mut known = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        for notice in self.records.kv().take_notices() {
+            let Notice::Quarantined { reason, .. } = &notice;
+            output::note(&if self.is_copy {
+                format!(
+                    "artoo: memory is damaged ({reason}): this is what can be read of it; the next task repairs it and keeps the \
+                     damaged files"
+                )
+            } else {
+                format!("artoo: {notice}")
+            });
+            known.push(reason.clone());
+        }
+        let unreadable = self.records.take_damaged();
+        if unreadable > 0 {
+            let what = format!("{unreadable} memories have a wrong checksum");
+            output::note(&format!("artoo: {what} and are left out"));
+            known.push(what);
+        }
+        !known.is_empty()
+    }
+
+    /// What was found to be damaged up to now.
+    pub fn damage(&self) -> Vec<String> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
+        self.is_damaged();
         // Everything that was acknowledged has been flushed; this releases the files.
         let _ = self.records.kv().close();
     }

@@ -69,7 +69,7 @@ fn carried_out(mut all: Vec<Megram>, actions: &[Action], now: Timestamp) -> Vec<
             Action::Promote { id } => all.push(carry::promoted(&find(&all, id).unwrap(), now)),
             Action::Fold { ids, level } => {
                 let alike: Vec<Megram> = ids.iter().map(|id| find(&all, id).unwrap()).collect();
-                let folded = carry::folded(&alike, *level, now).unwrap();
+                let folded = crate::folding::folded(&alike, *level, now).unwrap();
                 all.retain(|megram| Some(&megram.id) == folded.supersedes.as_ref() || !ids.contains(&megram.id));
                 all.push(folded);
             }

@@ -1,6 +1,7 @@
 //! Passes over a real store in memory.
 
 use super::*;
+use crate::dreamer::establish::{establish, put_off};
 use crate::kv::InMemoryKv;
 use crate::testing::{at, megram};
 use artoo_protocol::DecayPerDay;
@@ -280,4 +281,85 @@ fn a_bankrupt_rule_becomes_knowledge_and_its_sources_stay_spent() {
     assert_eq!(everything(&store, later(400)).changes(), 0);
     assert!(store.all().unwrap().is_empty());
     assert!(store.verify().unwrap().is_sound());
+}
+
+/// Forty events of one kind that have not earned a rule.
+fn many_alike() -> Vec<Megram> {
+    let alike = |number: u64| {
+        let mut event = refined(&format!("{number:02}"));
+        (event.entity, event.content) = ("path:one".to_owned(), "the same".to_owned());
+        (event.f, event.k) = (artoo_protocol::Magnitude::clamped(0.1), DecayPerDay::new(0.05).unwrap());
+        event
+    };
+    (0..40).map(alike).collect()
+}
+
+fn entries(store: &Records) -> Vec<Entry> {
+    store
+        .entries(&GroupKey::new("tool:shell", "path:one"), None, 99)
+        .unwrap()
+}
+
+#[test]
+fn what_is_forgotten_while_a_fold_is_carried_out_does_not_come_back() {
+    for forgotten_at in 1..9 {
+        let store = records(&many_alike());
+        let asked = Cell::new(0);
+        // The person forgets all there is of it, between two commits of the fold.
+        let stop = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == forgotten_at {
+                for entry in entries(&store) {
+                    store.remove(&entry.id, later(2)).unwrap();
+                }
+            }
+            false
+        };
+        let done = pass(&store, later(2), Mode::Perform, &Scope::Everything, &stop);
+        assert!(asked.get() >= forgotten_at, "{forgotten_at}");
+        assert_eq!(entries(&store), [], "{forgotten_at}: {done:?}");
+        assert!(store.all().unwrap().is_empty(), "{forgotten_at}");
+        assert!(store.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn what_a_pass_could_not_do_is_not_counted() {
+    let store = records(&[many_alike(), vec![accepted("promoted")]].concat());
+    let done = Pass {
+        records: &store,
+        params: Params::default(),
+        now: later(2),
+        mode: Mode::Perform,
+        stop: &|| false,
+        // All of it is forgotten as soon as it was chosen.
+        on_action: &mut |_, _| {
+            for megram in store.all().unwrap() {
+                store.remove(&megram.id, later(2)).unwrap();
+            }
+        },
+    }
+    .run(&Scope::Everything)
+    .unwrap();
+    assert_eq!((done.folded, done.promoted, done.changes()), (0, 0, 0));
+    assert!(store.all().unwrap().is_empty(), "and nothing came back");
+}
+
+#[test]
+fn a_pass_changes_no_more_than_it_may_in_one_lot_either() {
+    let store = records(&many_alike());
+    let mut tidied = Tidied::default();
+    let mut nobody = |_: &GroupKey, _: &Action| {};
+    let pass = Pass {
+        records: &store,
+        params: Params::default(),
+        now: later(2),
+        mode: Mode::Perform,
+        stop: &|| false,
+        on_action: &mut nobody,
+    };
+    let ids = many_alike().into_iter().map(|megram| megram.id).collect();
+    let steps = [Action::Fold { ids, level: Level::M }];
+    assert_eq!(pass.carry_out(&steps, 9, &mut tidied).unwrap(), 9);
+    assert_eq!((tidied.folded, entries(&store).len()), (9, 31));
 }

@@ -301,3 +301,24 @@ fn an_unfinished_pass_says_where_the_next_one_goes_on() {
     assert_eq!(records.kv().get(keys::DREAMT_TO.as_bytes()).unwrap(), None);
     assert!(records.kv().get(keys::DREAMT.as_bytes()).unwrap().is_some());
 }
+
+/// A clock that is a year ahead makes everything old; so nothing is forgotten until it has gone on like that for a day.
+#[tokio::test(start_paused = true)]
+async fn what_looks_old_is_not_forgotten_before_the_clock_is_trusted() {
+    let records = store();
+    let mut old = megram("old", SPACE, "env:local", 0.5, 1.0);
+    old.created_at = Timestamp::from_millis(at().as_millis() - 400 * 86_400_000);
+    records.store(&old).unwrap();
+    let bed = bed_on(records, None, Arc::new(|_, _| true));
+    bed.touched();
+    let promoted = || !bed.records.level(Level::K).unwrap().is_empty();
+    until(promoted).await;
+    assert!(
+        bed.records.get(&old.id).unwrap().is_some(),
+        "the first pass forgets nothing"
+    );
+    sleep(Millis(23 * 3_600_000).to_duration()).await;
+    assert!(bed.records.get(&old.id).unwrap().is_some());
+    sleep(Millis(2 * 3_600_000).to_duration()).await;
+    until(|| bed.records.get(&old.id).unwrap().is_none()).await;
+}

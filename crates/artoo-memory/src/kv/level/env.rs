@@ -5,10 +5,13 @@
 //! - after the first failed operation it is *poisoned*: nothing can be changed through it any more, so nothing that
 //!   rests on the failure reaches the disk;
 //! - it checks each table block as it is read, and takes damage for a failure;
-//! - flushing a file makes its data durable, and renaming makes the file and its folder durable.
+//! - flushing a file makes its data durable, and renaming makes the file and its folder durable. How far a log is durable is
+//!   noted beside it.
 //!
 //! Owns: open files, the poison flag, the `LOCK` file. Must not know: keys and values.
 
+use super::salvage::{FileKind, file_kind};
+use super::synced::Synced;
 use super::table_scan::{FOOTER, is_footer, is_sound_block};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rusty_leveldb::env::{Env, FileLock, Logger, RandomAccess};
@@ -77,6 +80,7 @@ pub(super) struct CarefulEnv {
 struct State {
     fault: RefCell<Option<Fault>>,
     lock: RefCell<Option<File>>,
+    synced: RefCell<Option<File>>,
 }
 
 impl CarefulEnv {
@@ -127,6 +131,21 @@ impl CarefulEnv {
         );
         self.poison(Fault::Damage(text.clone()));
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+
+    /// Says how far a log is durable. Whether that succeeds decides nothing: less would be noticed later.
+    fn note_synced(&self, log: &File, path: &Path) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            return;
+        };
+        let mut synced = self.state.synced.borrow_mut();
+        if synced.is_none() {
+            *synced = Synced::file(folder).ok();
+        }
+        if let (Some(file), Ok(found)) = (&*synced, log.metadata()) {
+            let (log, bytes) = (name.to_owned(), found.len());
+            let _ = Synced { log, bytes }.write(file);
+        }
     }
 
     fn writable(&self, path: &Path, file: File) -> Box<dyn Write> {
@@ -292,6 +311,9 @@ impl Write for CarefulFile {
             && let Some(folder) = self.path.parent()
         {
             self.guard("sync", self.env.disk.sync_folder(folder))?;
+        }
+        if file_kind(&self.path) == Some(FileKind::Log) {
+            self.env.note_synced(&self.file, &self.path);
         }
         Ok(())
     }

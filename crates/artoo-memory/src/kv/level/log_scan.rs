@@ -1,7 +1,8 @@
 //! Reads LevelDB log files (also the manifest is one) and tells a torn end from damage inside (design §15).
 //!
 //! The library stops at the first bad record and says nothing, so whatever follows a flipped byte is lost in silence.
-//! This reader goes on behind the damage: what it still finds there proves that the file was not merely cut off.
+//! This reader goes on behind the damage: what it still finds there proves that the file was not merely cut off. So does a last record
+//! that is there in its whole length, and wrong.
 //!
 //! Owns: the record format of logs, the format of write batches. Must not know: tables, keys of the memory.
 
@@ -19,9 +20,12 @@ const MAX_RECORD: usize = 256 * 1024 * 1024;
 pub(super) enum LogEnd {
     /// Every byte belongs to a good record.
     Clean,
-    /// The last record is incomplete: the process died while it wrote, before anybody was told "written".
-    Torn,
-    /// Good records follow a bad one, which begins at this offset.
+    /// The last record is incomplete: the process died while it wrote, before anybody was told "written"; or somebody cut the file.
+    Torn {
+        /// Where that record begins, in bytes from the start of the file.
+        at: u64,
+    },
+    /// Good records follow a bad one, which begins at this offset; or it is the last one, and all of it is there.
     Damaged {
         /// Bytes from the start of the file.
         at: u64,
@@ -33,7 +37,7 @@ pub(super) fn scan_log(mut source: impl Read, on_record: &mut dyn FnMut(&[u8])) 
     let mut scan = Scan {
         partial: None,
         first_bad: None,
-        good_after_bad: false,
+        is_damage: false,
     };
     let mut block = Vec::with_capacity(BLOCK);
     let mut block_start = 0_u64;
@@ -49,21 +53,22 @@ pub(super) fn scan_log(mut source: impl Read, on_record: &mut dyn FnMut(&[u8])) 
             break;
         }
     }
-    if scan.partial.is_some() {
-        scan.bad(block_start);
+    if let Some((at, _)) = scan.partial {
+        scan.bad(at);
     }
     Ok(match scan.first_bad {
         None => LogEnd::Clean,
-        Some(at) if scan.good_after_bad => LogEnd::Damaged { at },
-        Some(_) => LogEnd::Torn,
+        Some(at) if scan.is_damage => LogEnd::Damaged { at },
+        Some(at) => LogEnd::Torn { at },
     })
 }
 
 struct Scan {
-    /// The fragments so far of a record that goes on.
-    partial: Option<Vec<u8>>,
+    /// Where a record begins that goes on, and its fragments so far.
+    partial: Option<(u64, Vec<u8>)>,
     first_bad: Option<u64>,
-    good_after_bad: bool,
+    /// Whether what is bad cannot come from a write that was cut off.
+    is_damage: bool,
 }
 
 impl Scan {
@@ -81,13 +86,18 @@ impl Scan {
                 return; // the padding at a block's end
             }
             if let Some(fragment) = Fragment::read(rest) {
-                if self.first_bad.is_some() {
-                    self.good_after_bad = true;
-                }
-                at += HEADER + fragment.data.len();
+                self.is_damage |= self.first_bad.is_some();
                 self.fragment(&fragment, block_start + at as u64, on_record);
+                at += HEADER + fragment.data.len();
             } else {
-                self.bad(block_start + at as u64);
+                let begins = self
+                    .partial
+                    .as_ref()
+                    .map_or(block_start + at as u64, |(begins, _)| *begins);
+                self.bad(begins);
+                // Nobody begins a fragment that goes beyond its block.
+                let is_room = rest.iter().all(|byte| *byte == 0);
+                self.is_damage |= !is_room && (block.len() == BLOCK || !is_cut_off(rest));
                 // The length may be the damaged part: look for the next header at every offset.
                 let next = (at + 1..block.len()).find(|next| block.get(*next..).and_then(Fragment::read).is_some());
                 at = next.unwrap_or(block.len());
@@ -98,30 +108,49 @@ impl Scan {
     fn fragment(&mut self, fragment: &Fragment<'_>, at: u64, on_record: &mut dyn FnMut(&[u8])) {
         match (fragment.kind, self.partial.take()) {
             (FULL, None) => on_record(fragment.data),
-            (FULL, Some(_)) => {
-                self.bad(at);
-                self.good_after_bad = true;
+            (FULL, Some((begins, _))) => {
+                self.bad(begins);
+                self.is_damage = true;
                 on_record(fragment.data);
             }
             (FIRST, before) => {
-                if before.is_some() {
-                    self.bad(at);
-                    self.good_after_bad = true;
+                if let Some((begins, _)) = before {
+                    self.bad(begins);
+                    self.is_damage = true;
                 }
-                self.partial = Some(fragment.data.to_vec());
+                self.partial = Some((at, fragment.data.to_vec()));
             }
-            (_, Some(mut record)) if record.len() + fragment.data.len() <= MAX_RECORD => {
+            (_, Some((begins, mut record))) if record.len() + fragment.data.len() <= MAX_RECORD => {
                 record.extend_from_slice(fragment.data);
                 if fragment.kind == LAST {
                     on_record(&record);
                 } else {
-                    self.partial = Some(record);
+                    self.partial = Some((begins, record));
                 }
             }
             // The rest of a record whose beginning was bad.
-            _ => self.bad(at),
+            _ => {
+                self.bad(at);
+                self.is_damage = true;
+            }
         }
     }
+}
+
+/// Whether bad bytes at the end of a file may be the beginning of a fragment of which the rest was never written. A fragment that is as long
+/// as it says is not, nor is one whose length alone is wrong.
+fn is_cut_off(rest: &[u8]) -> bool {
+    let Some((header, data)) = rest.split_first_chunk::<HEADER>() else {
+        return true;
+    };
+    let [c0, c1, c2, c3, l0, l1, kind] = *header;
+    let is_short = data.len() < usize::from(u16::from_le_bytes([l0, l1]));
+    let is_whole = is_sum(u32::from_le_bytes([c0, c1, c2, c3]), kind, data);
+    is_short && !is_whole
+}
+
+fn is_sum(masked: u32, kind: u8, data: &[u8]) -> bool {
+    unmask(masked) == crc32c::crc32c_append(crc32c::crc32c(&[kind]), data)
 }
 
 const FULL: u8 = 1;
@@ -142,8 +171,7 @@ impl<'a> Fragment<'a> {
             return None;
         }
         let data = rest.get(..usize::from(u16::from_le_bytes([l0, l1])))?;
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&[kind]), data);
-        (unmask(u32::from_le_bytes([c0, c1, c2, c3])) == sum).then_some(Self { kind, data })
+        is_sum(u32::from_le_bytes([c0, c1, c2, c3]), kind, data).then_some(Self { kind, data })
     }
 }
 
@@ -245,8 +273,36 @@ mod tests {
         log.extend(fragment(FULL, b"two"));
         check(&log, &[b"one", b"two"], LogEnd::Clean);
         check(&[], &[], LogEnd::Clean);
+        let torn = LogEnd::Torn { at: first as u64 };
         for cut in first + 1..log.len() {
-            check(&log[..cut], &[b"one"], LogEnd::Torn);
+            check(&log[..cut], &[b"one"], torn);
+            // Room that a file system gave before it was written to.
+            let mut room = log[..first].to_vec();
+            room.resize(cut, 0);
+            check(&room, &[b"one"], torn);
+        }
+    }
+
+    /// A write that was cut off cannot leave this behind.
+    #[test]
+    fn a_flipped_bit_in_the_last_record_is_damage_wherever_it_is() {
+        let mut log = fragment(FULL, b"one");
+        let first = log.len();
+        log.extend(fragment(FULL, b"two"));
+        for position in first..log.len() {
+            for bit in 0..8 {
+                let mut bad = log.clone();
+                bad[position] ^= 1 << bit;
+                check(&bad, &[b"one"], LogEnd::Damaged { at: first as u64 });
+            }
+        }
+        let long = vec![b'x'; BLOCK + 100];
+        let mut file = fragment(FIRST, &long[..BLOCK - HEADER]);
+        file.extend(fragment(LAST, &long[BLOCK - HEADER..]));
+        for position in (0..file.len()).step_by(997).chain(BLOCK..BLOCK + HEADER) {
+            let mut bad = file.clone();
+            bad[position] ^= 0x10;
+            check(&bad, &[], LogEnd::Damaged { at: 0 });
         }
     }
 
@@ -272,7 +328,7 @@ mod tests {
         file.extend(fragment(FULL, b"end"));
         check(&file, &[&long, b"end"], LogEnd::Clean);
         file.truncate(BLOCK);
-        check(&file, &[], LogEnd::Torn);
+        check(&file, &[], LogEnd::Torn { at: 0 });
     }
 
     #[test]

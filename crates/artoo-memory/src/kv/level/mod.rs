@@ -11,6 +11,7 @@ mod log_scan;
 mod salvage;
 mod snapshot;
 mod store;
+mod synced;
 mod table_scan;
 #[cfg(test)]
 mod tests;

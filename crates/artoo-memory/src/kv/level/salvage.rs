@@ -8,6 +8,7 @@
 
 use super::env::sync_folder;
 use super::log_scan::{LogEnd, Versioned, read_batch, scan_log};
+use super::synced::Synced;
 use super::table_scan::scan_table;
 use crate::kv::{Batch, Notice};
 use std::collections::BTreeMap;
@@ -96,7 +97,38 @@ pub(super) fn find_damage(folder: &Path) -> io::Result<Option<String>> {
             return Ok(Some(format!("a wrong checksum in {name} at byte {at}")));
         }
     }
-    Ok(None)
+    find_cut(folder, &files)
+}
+
+/// Whether the log that was written to last lacks something that was synced, in words.
+fn find_cut(folder: &Path, files: &[(FileKind, PathBuf)]) -> io::Result<Option<String>> {
+    let Some(synced) = Synced::read(folder) else {
+        return Ok(None);
+    };
+    let log = folder.join(&synced.log);
+    let logs = || {
+        files
+            .iter()
+            .filter(|(kind, _)| *kind == FileKind::Log)
+            .map(|(_, path)| path)
+    };
+    match fs::metadata(&log) {
+        Ok(found) if found.len() >= synced.bytes => {
+            let end = scan_log(BufReader::new(File::open(&log)?), &mut |_| ())?;
+            let is_lost = matches!(end, LogEnd::Torn { at } if at < synced.bytes);
+            Ok(is_lost.then(|| format!("{} cannot be read to where it was synced", synced.log)))
+        }
+        Ok(found) => Ok(Some(format!(
+            "{} is cut short: {} bytes of {} that were synced",
+            synced.log,
+            found.len(),
+            synced.bytes
+        ))),
+        // What it held is in tables now, and a later log was begun.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && logs().any(|later| *later > log) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(format!("{} is missing", synced.log))),
+        Err(error) => Err(error),
+    }
 }
 
 /// What could be read of a damaged store.
@@ -109,8 +141,12 @@ pub(super) struct Salvaged {
 impl Salvaged {
     /// Reads every log and table of the folder.
     pub(super) fn read(folder: &Path) -> io::Result<Self> {
-        let mut salvaged = Self::default();
-        for (kind, path) in store_files(folder)? {
+        let files = store_files(folder)?;
+        let mut salvaged = Self {
+            pieces_lost: usize::from(find_cut(folder, &files)?.is_some()),
+            ..Self::default()
+        };
+        for (kind, path) in files {
             match kind {
                 FileKind::Log => salvaged.read_log(&path)?,
                 FileKind::Table => salvaged.read_table(&path)?,

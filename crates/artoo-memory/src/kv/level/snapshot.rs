@@ -6,6 +6,7 @@
 //! Owns: the copy. Must not know: what is in the files.
 
 use super::salvage::{FileKind, store_files};
+use super::synced;
 use crate::kv::KvError;
 use std::fs;
 use std::io;
@@ -43,6 +44,11 @@ pub(super) fn copy(folder: &Path) -> Result<TempDir, KvError> {
 
 /// Whether the copy is whole.
 fn copy_once(folder: &Path, store: &Path) -> io::Result<bool> {
+    // First what was synced, then what was written: so the copy of a log is no shorter than it should be.
+    let synced = read_if_there(&folder.join(synced::NAME))?;
+    if !synced.is_empty() {
+        fs::write(store.join(synced::NAME), synced)?;
+    }
     let before = listing(folder)?;
     for (_, path) in &before.0 {
         let Some(name) = path.file_name() else { continue };

@@ -225,6 +225,123 @@ fn what_was_applied_before_a_failing_flush_is_there_after_it() {
     assert_eq!(lost(&kv, &[1, 2]), 0);
 }
 
+/// A store with every kind of file: tables, a log, a manifest.
+fn filled(path: &Path) -> Vec<Pair> {
+    const TINY: LevelSettings = LevelSettings {
+        write_buffer_bytes: 2 << 10,
+        table_bytes: 1 << 10,
+        cache_bytes: 16 << 10,
+    };
+    let kv = LevelKv::open_on(path, "now", TINY, FailingDisk::with_bytes(u64::MAX)).unwrap();
+    for number in 0..40 {
+        kv.apply(batch(number)).unwrap();
+        kv.flush().unwrap();
+    }
+    let all = kv.scan(b"", None, usize::MAX).unwrap();
+    kv.close().unwrap();
+    all
+}
+
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .filter(|(name, _)| name != "LOCK")
+        .collect();
+    files.sort();
+    files
+}
+
+/// Flips a bit in some bytes of every file, and looks at what is left: what can be read is what was written, and nothing is lost
+/// without a word. Answers how often damage was told, by the kind of file.
+fn check_flips(bytes_of: impl Fn(usize, &mut u64) -> Vec<usize>) -> std::collections::BTreeMap<String, usize> {
+    let folder = tempfile::tempdir().unwrap();
+    let (sound, path) = (folder.path().join("sound"), folder.path().join("flipped"));
+    let all = filled(&sound);
+    let files = files(&sound);
+    let (mut told, mut dice) = (std::collections::BTreeMap::new(), 88_172_645_463_325_252_u64);
+    for (name, bytes) in &files {
+        let kind = name.trim_matches(|c: char| c.is_ascii_digit() || c == '-');
+        for at in bytes_of(bytes.len(), &mut dice) {
+            let bit = roll(&mut dice) % 8;
+            std::fs::create_dir_all(&path).unwrap();
+            for (other, bytes) in &files {
+                let mut bytes = bytes.clone();
+                if other == name {
+                    bytes[at] ^= 1 << bit;
+                }
+                std::fs::write(path.join(other), bytes).unwrap();
+            }
+            let what = format!("{name} of {} bytes at byte {at}, bit {bit}", bytes.len());
+            let disk = FailingDisk::with_bytes(u64::MAX);
+            let kv = LevelKv::open_on(&path, "now", SMALL, disk.clone()).unwrap();
+            let mut left = kv.scan(b"", None, usize::MAX).unwrap();
+            left.retain(|(key, _)| key != REPAIRED);
+            let notices = kv.take_notices();
+            assert!(left.iter().all(|pair| all.contains(pair)), "{what}");
+            assert!(
+                left.len() == all.len() || !notices.is_empty(),
+                "lost in silence: {what}"
+            );
+            assert!(
+                left.len() * 2 > all.len(),
+                "{} of {} left: {what}",
+                left.len(),
+                all.len()
+            );
+            *told.entry(kind.to_owned()).or_default() += notices.len();
+            kv.close().unwrap();
+            let kv = LevelKv::open_on(&path, "now", SMALL, disk).unwrap();
+            let mut again = kv.scan(b"", None, usize::MAX).unwrap();
+            again.retain(|(key, _)| key != REPAIRED);
+            assert_eq!((again, kv.take_notices()), (left, Vec::new()), "afterwards: {what}");
+            kv.close().unwrap();
+            for entry in std::fs::read_dir(folder.path()).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_name().to_string_lossy().starts_with("flipped") && entry.path().is_dir() {
+                    std::fs::remove_dir_all(entry.path()).unwrap();
+                }
+            }
+        }
+    }
+    told
+}
+
+const REPAIRED: &[u8] = crate::kv::REPAIRED_KEY;
+
+fn roll(dice: &mut u64) -> usize {
+    *dice ^= *dice << 13;
+    *dice ^= *dice >> 7;
+    *dice ^= *dice << 17;
+    usize::try_from(*dice % 1_000_003).unwrap()
+}
+
+#[test]
+fn a_flipped_bit_in_any_kind_of_file_loses_little_and_nothing_in_silence() {
+    let told = check_flips(|length, dice| {
+        if length <= 64 {
+            (0..length).collect()
+        } else {
+            (0..40).map(|_| roll(dice) % length).chain([0, length - 1]).collect()
+        }
+    });
+    for kind in [".ldb", ".log", "CURRENT", "MANIFEST"] {
+        assert!(told[kind] > 8, "{told:?}");
+    }
+}
+
+/// The same for every byte of every file; `cargo test -p artoo-memory --lib -- --ignored every_flipped_bit`.
+#[test]
+#[ignore = "a minute or more: every byte of every file"]
+fn every_flipped_bit_loses_little_and_nothing_in_silence() {
+    let told = check_flips(|length, _| (0..length).collect());
+    println!("damage told, by kind of file: {told:?}");
+}
+
 #[test]
 fn damage_found_while_running_is_repaired_and_told() {
     let folder = tempfile::tempdir().unwrap();
