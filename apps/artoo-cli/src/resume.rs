@@ -185,6 +185,7 @@ impl Interrupted {
                 action,
                 reason: "it was interrupted; yes does it again, no leaves it as it is and tells the executor"
                     .to_owned(),
+                grant: None,
             };
             match confirm.confirm(&request).await {
                 Consent::Yes | Consent::Always => {

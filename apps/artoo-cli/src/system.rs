@@ -305,6 +305,11 @@ async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc
 fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
     let zone = zone();
     let judges = settings.judges.second.as_ref().map_or(Judges::One, |_| Judges::Two);
+    let places = artoo_planner::Places {
+        home: env.get("HOME").cloned().unwrap_or_default(),
+        cwd: settings.cwd.to_string_lossy().into_owned(),
+        workspace: settings.workspace.to_string_lossy().into_owned(),
+    };
     RoleSettings {
         perceiver: artoo_perceiver::Config {
             zone: zone.clone(),
@@ -317,11 +322,7 @@ fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, spe
                 parallel: std::thread::available_parallelism().map_or(4, usize::from).max(4),
                 ..artoo_planner::Limits::default()
             },
-            places: artoo_planner::Places {
-                home: env.get("HOME").cloned().unwrap_or_default(),
-                cwd: settings.cwd.to_string_lossy().into_owned(),
-                workspace: settings.workspace.to_string_lossy().into_owned(),
-            },
+            places: places.clone(),
             outputs: Some(settings.data_dir.join(OUTPUTS).to_string_lossy().into_owned()),
             ..artoo_planner::Config::default()
         },
@@ -332,6 +333,7 @@ fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, spe
                 settings.workspace.display()
             ),
             zone,
+            places,
             grants,
             ..artoo_executor::Settings::new(specs)
         },

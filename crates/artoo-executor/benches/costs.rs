@@ -176,51 +176,25 @@ async fn searching() {
     });
     let fd = ["fd", "fdfind"].into_iter().find(|name| is_there(name));
     let rg = Some("rg").filter(|name| is_there(name));
-    compare(
-        &tools,
-        &tree,
-        fd,
-        "find_files",
-        json!({"name": "*.rs"}),
-        &["--no-ignore", "--type", "f", "--glob", "*.rs"],
-    )
-    .await;
-    compare(
-        &tools,
-        &tree,
-        fd,
-        "find_files",
-        json!({"name": "*"}),
-        &["--no-ignore", "--type", "f"],
-    )
-    .await;
-    compare(
-        &tools,
-        &tree,
-        rg,
-        "search_text",
-        json!({"pattern": "unsafe fn"}),
-        &["-n", "unsafe fn"],
-    )
-    .await;
-    compare(
-        &tools,
-        &tree,
-        rg,
-        "search_text",
-        json!({"pattern": r"fn \w+_\w+_test\b"}),
-        &["-n", r"fn \w+_\w+_test\b"],
-    )
-    .await;
-    compare(
-        &tools,
-        &tree,
-        rg,
-        "search_text",
-        json!({"pattern": "the"}),
-        &["-n", "the"],
-    )
-    .await;
+    for (program, tool, input, arguments) in [
+        (
+            fd,
+            "find_files",
+            json!({"name": "*.rs"}),
+            &["--no-ignore", "--type", "f", "--glob", "*.rs"][..],
+        ),
+        (fd, "find_files", json!({"name": "*"}), &["--no-ignore", "--type", "f"]),
+        (rg, "search_text", json!({"pattern": "unsafe fn"}), &["-n", "unsafe fn"]),
+        (
+            rg,
+            "search_text",
+            json!({"pattern": r"fn \w+_\w+_test\b"}),
+            &["-n", r"fn \w+_\w+_test\b"],
+        ),
+        (rg, "search_text", json!({"pattern": "the"}), &["-n", "the"]),
+    ] {
+        compare(&tools, &tree, program, tool, input, arguments).await;
+    }
 }
 
 fn is_there(program: &str) -> bool {

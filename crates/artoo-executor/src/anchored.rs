@@ -158,6 +158,38 @@ impl Folder {
     }
 }
 
+/// Files that were made empty for somebody else to fill. Those that are still empty go when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct MadeFiles(Vec<(Folder, OsString)>);
+
+impl MadeFiles {
+    /// Makes one where nothing is, in a folder that is there, without following a link.
+    pub fn make(&mut self, path: &Path) -> io::Result<()> {
+        let (folder, name) = Folder::of(path, false)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&folder.0, name, flags, Mode::from_raw_mode(0o666))?;
+        self.0.push((folder, name.to_owned()));
+        Ok(())
+    }
+
+    /// Lets them stay as they are.
+    pub fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFiles {
+    fn drop(&mut self) {
+        for (folder, name) in &self.0 {
+            let file = folder.file(name).ok().flatten();
+            if file.is_some_and(|file| file.metadata().is_ok_and(|meta| meta.len() == 0)) {
+                // Where it cannot be removed an empty file stays, which says nothing untrue.
+                let _ = folder.remove(name);
+            }
+        }
+    }
+}
+
 impl Staged<'_> {
     /// Lets it be seen under this name, in one step.
     pub fn place(mut self, name: &OsStr, existing: Existing) -> io::Result<()> {

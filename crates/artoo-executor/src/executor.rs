@@ -11,6 +11,7 @@ use artoo_protocol::message::{
     ConfirmationAnswer, ConfirmationRequest, CorrectionSignal, ExecutionResult, Message, SubTask,
 };
 use artoo_protocol::model::{ModelRequest, ModelToolCall};
+use artoo_protocol::places::Places;
 use artoo_protocol::tool::{Invocation, Permit, ToolSpec};
 use artoo_protocol::units::{LocalZone, Timestamp};
 use artoo_protocol::{CallId, Role, SubTaskId, TaskId};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::attempt::{Pending, Phase, Stage, Work};
 use crate::conversation;
 use crate::gate::{Answers, Grant};
-use crate::tool_loop::Run;
+use crate::tool_loop::{LATE, Run};
 
 /// Ended tasks that are remembered so that what arrives late for them is ignored.
 const REMEMBERED_ENDS: usize = 256;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub facts: String,
     /// The user's zone, for "today".
     pub zone: LocalZone,
+    /// Places that paths in a call may mean.
+    pub places: Places,
     /// The tools on offer.
     pub tools: Vec<ToolSpec>,
     /// What the person allowed beforehand.
@@ -53,6 +56,7 @@ impl Settings {
             system: conversation::system_prompt(),
             facts: String::new(),
             zone: LocalZone::default(),
+            places: Places::default(),
             tools,
             grants: Vec::new(),
             max_steps: 16,
@@ -312,15 +316,14 @@ impl Executor {
         let mut effects = Vec::new();
         for (task_id, task) in &mut self.tasks {
             for work in task.works.values_mut() {
-                let late = work.deadline().is_some_and(|deadline| deadline <= now);
-                if late && !matches!(work.phase, Phase::Ended) {
-                    let mut run = Run {
-                        settings: &self.settings,
-                        task_id: task_id.clone(),
-                        now,
-                        effects: Vec::new(),
-                    };
-                    run.broke(work, "the subtask's deadline has passed");
+                let mut run = Run {
+                    settings: &self.settings,
+                    task_id: task_id.clone(),
+                    now,
+                    effects: Vec::new(),
+                };
+                if !matches!(work.phase, Phase::Ended) && run.is_late(work) {
+                    run.broke(work, LATE);
                     effects.append(&mut run.effects);
                 }
             }

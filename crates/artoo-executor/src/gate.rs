@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use artoo_protocol::message::{Caution, MustNot};
+use artoo_protocol::places::Places;
 use artoo_protocol::tool::{Assessment, EffectClass, Permit, Reach};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,10 @@ impl Grant {
 
     /// Whether it names the command itself, or the only target that there is.
     pub(crate) fn covers_words(&self, assessment: &Assessment) -> bool {
+        // Of several paths the first target is only their number.
+        if assessment.programs.is_empty() && assessment.targets.len() > 1 && self.pattern != "*" {
+            return false;
+        }
         let names = self.pattern == "*"
             || assessment
                 .programs
@@ -111,6 +116,30 @@ impl Grant {
         let paths = assessment.targets.get(1..).unwrap_or_default();
         assessment.effect == self.effect && !paths.is_empty() && paths.iter().all(|path| self.matcher.is_match(path))
     }
+}
+
+/// Characters of a grant that a person is told of.
+const GRANT_CHARS: usize = 600;
+
+/// The narrowest grant that allows exactly this action: the command, or the paths. None where nothing may be granted.
+pub fn exact(assessment: &Assessment) -> Option<Grant> {
+    let literal = |text: &String| globset::escape(text).replace('\\', "\\\\");
+    let pattern = match assessment.targets.as_slice() {
+        [_, paths @ ..] if assessment.programs.is_empty() && !paths.is_empty() => {
+            let paths: Vec<String> = paths.iter().map(|path| literal(path).replace(',', "[,]")).collect();
+            format!("{{{}}}", paths.join(","))
+        }
+        [subject, ..] => literal(subject),
+        [] => return None,
+    };
+    let grant = Grant::parse(&format!("{}:{pattern}", assessment.effect.name())).ok()?;
+    let told = pattern.chars().nth(GRANT_CHARS).is_none();
+    (told && is_granted(assessment, std::slice::from_ref(&grant))).then_some(grant)
+}
+
+/// Whether a grant covers the call. What reaches artoo's own records is asked about whatever was granted.
+fn is_granted(assessment: &Assessment, grants: &[Grant]) -> bool {
+    assessment.reach != Reach::Records && grants.iter().any(|grant| grant.covers(assessment))
 }
 
 /// Whether an effect needs nobody's permission where it falls.
@@ -160,10 +189,11 @@ pub fn decide(
     target: &str,
     assessment: &Assessment,
     must_not: &MustNot,
+    places: &Places,
     grants: &[Grant],
     answers: &Answers,
 ) -> Decision {
-    if let Some(why) = blocked(tool, target, assessment, must_not) {
+    if let Some(why) = blocked(tool, target, assessment, must_not, places) {
         return Decision::Refuse(why);
     }
     let effect = assessment.effect;
@@ -178,7 +208,7 @@ pub fn decide(
     if let Some(why) = answers.never.get(&key) {
         return Decision::Refuse((*why).to_owned());
     }
-    if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
+    if answers.always.contains(&key) || is_granted(assessment, grants) {
         return Decision::Run(Permit {
             effect,
             confirmed: true,
@@ -196,16 +226,18 @@ pub fn with_care(
     tool: &str,
     assessment: &Assessment,
     caution: Option<&Caution>,
+    places: &Places,
     grants: &[Grant],
     answers: &Answers,
 ) -> Decision {
-    let careful = matches!(assessment.reach, Reach::Scope) && caution.is_some_and(|c| is_meant(tool, assessment, c));
+    let meant = |caution: &Caution| is_meant(tool, assessment, caution, places);
+    let careful = matches!(assessment.reach, Reach::Scope) && caution.is_some_and(meant);
     match decision {
         Decision::Run(permit) if careful && !permit.confirmed => {
             let key = key(tool, assessment);
             if let Some(why) = answers.never.get(&key) {
                 Decision::Refuse((*why).to_owned())
-            } else if answers.always.contains(&key) || grants.iter().any(|grant| grant.covers(assessment)) {
+            } else if answers.always.contains(&key) || is_granted(assessment, grants) {
                 Decision::Run(Permit {
                     confirmed: true,
                     ..permit
@@ -218,13 +250,13 @@ pub fn with_care(
     }
 }
 
-fn is_meant(tool: &str, assessment: &Assessment, caution: &Caution) -> bool {
+fn is_meant(tool: &str, assessment: &Assessment, caution: &Caution, places: &Places) -> bool {
     let by_tool = caution.tools.iter().any(|entry| match entry.trim().split_once(':') {
         None => matches!(entry.trim(), "*") || entry.trim() == tool,
         Some((of, program)) => of == tool && assessment.programs.iter().any(|run| run == program),
     });
     let mut targets = assessment.targets.iter();
-    by_tool || targets.any(|target| caution.targets.iter().any(|entry| normal(entry) == normal(target)))
+    by_tool || targets.any(|target| caution.targets.iter().any(|entry| places.is_same(entry, target)))
 }
 
 /// What the model is told when the person said no.
@@ -237,7 +269,7 @@ pub fn is_blocked_tool(tool: &str, must_not: &MustNot) -> bool {
     must_not.tools.iter().any(|blocked| blocked.trim() == tool)
 }
 
-fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot) -> Option<String> {
+fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot, places: &Places) -> Option<String> {
     if is_blocked_tool(tool, must_not) {
         return Some(format!("the tool `{tool}` must not be used for this: choose another"));
     }
@@ -259,24 +291,23 @@ fn blocked(tool: &str, target: &str, assessment: &Assessment, must_not: &MustNot
             ));
         }
     }
-    let same = |a: &str, b: &str| normal(a) == normal(b);
-    let hit = must_not
-        .targets
-        .iter()
-        .find(|entry| same(entry, target) || assessment.targets.iter().any(|target| same(entry, target)))?;
+    if must_not.targets.is_empty() {
+        return None;
+    }
+    let targets = || assessment.targets.iter().map(String::as_str).chain([target]);
+    // What a command names, besides being what it is.
+    let named = if assessment.programs.is_empty() {
+        BTreeSet::new()
+    } else {
+        places.paths_in(target)
+    };
+    let hit = must_not.targets.iter().find(|entry| {
+        let spelled = entry.contains(char::is_alphanumeric) && !named.is_disjoint(&places.paths(entry));
+        spelled || targets().any(|target| places.is_same(entry, target))
+    })?;
     Some(format!(
         "`{hit}` failed before and must not be used again: choose another target"
     ))
-}
-
-/// Spaces collapsed, `./` in front and `/` behind removed.
-fn normal(text: &str) -> String {
-    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let path = joined.strip_prefix("./").unwrap_or(&joined);
-    path.strip_suffix('/')
-        .filter(|path| !path.is_empty())
-        .unwrap_or(path)
-        .to_owned()
 }
 
 #[cfg(test)]
@@ -296,6 +327,14 @@ mod tests {
         }
     }
 
+    fn places() -> Places {
+        Places {
+            home: "/home/me".into(),
+            cwd: "/w".into(),
+            workspace: "/made".into(),
+        }
+    }
+
     fn decision(assessment: &Assessment, must_not: &MustNot, grants: &[&str]) -> Decision {
         let grants: Vec<_> = grants.iter().map(|text| Grant::parse(text).unwrap()).collect();
         decide(
@@ -303,6 +342,7 @@ mod tests {
             "echo x > /w/a",
             assessment,
             must_not,
+            &places(),
             &grants,
             &Answers::default(),
         )
@@ -322,7 +362,7 @@ mod tests {
             (Modify, OwnFiles),
         ];
         for effect in EffectClass::ALL {
-            for reach in [Nowhere, Workspace, Scope, OwnFiles, Elsewhere] {
+            for reach in [Nowhere, Workspace, Scope, OwnFiles, Records, Elsewhere] {
                 let expect = effect == Read || free.contains(&(effect, reach));
                 let decided = decision(&assessed(effect, reach), &MustNot::default(), &[]);
                 assert_eq!(
@@ -363,6 +403,49 @@ mod tests {
     }
 
     #[test]
+    fn the_exact_grant_covers_the_action_and_no_other() {
+        let command = |text: &str| Assessment {
+            effect: EffectClass::External,
+            action: text.to_owned(),
+            programs: vec!["curl".into()],
+            targets: vec![text.to_owned()],
+            ..assessed(EffectClass::External, Reach::Elsewhere)
+        };
+        let deleted = |paths: &[&str]| Assessment {
+            programs: Vec::new(),
+            targets: std::iter::once(format!("{} paths", paths.len()))
+                .chain(paths.iter().map(|&path| path.to_owned()))
+                .collect(),
+            ..assessed(EffectClass::Destroy, Reach::Elsewhere)
+        };
+        let none = MustNot::default();
+        for (exactly, other) in [
+            (
+                command("curl 'http://x/?a=[1]*' \\{b,c}"),
+                command("curl 'http://x/?a=1' \\{b,c}"),
+            ),
+            (command("curl http://x"), command("curl http://x; rm y")),
+            (command("curl é\n-o *"), command("curl é\n-o a")),
+            (deleted(&["/x/a,b", "/x/[c]"]), deleted(&["/x/a", "/x/c"])),
+        ] {
+            let grant = String::from(exact(&exactly).unwrap());
+            assert_ne!(decision(&exactly, &none, &[&grant]), Decision::Ask, "{grant}");
+            assert_eq!(decision(&other, &none, &[&grant]), Decision::Ask, "{grant}");
+        }
+        let grant = decision(&deleted(&["/x/a", "/y"]), &none, &["destroy:2 paths"]);
+        assert_eq!(grant, Decision::Ask, "a number is no name");
+        assert!(exact(&command(&"x".repeat(601))).is_none());
+    }
+
+    #[test]
+    fn no_grant_reaches_the_records() {
+        let records = assessed(EffectClass::Modify, Reach::Records);
+        let all = ["modify:*", "modify:/w/*", "modify:echo x > /w/a"];
+        assert_eq!(decision(&records, &MustNot::default(), &all), Decision::Ask);
+        assert!(exact(&records).is_none());
+    }
+
+    #[test]
     fn what_must_not_be_used_is_refused_even_when_granted() {
         let read = assessed(EffectClass::Read, Reach::Nowhere);
         let refused = |tools: &[&str], targets: &[&str], assessment: &Assessment| {
@@ -385,6 +468,13 @@ mod tests {
         );
         assert!(refused(&[], &["/w/a/"], &read));
         assert!(!refused(&[], &["/w"], &read));
+        for spelling in ["/w//a", "/w/./a", "/w/b/../a/", "a", "./a", "/../w/a", "../w/a"] {
+            assert!(refused(&[], &[spelling], &read), "{spelling}");
+        }
+        assert!(
+            !refused(&[], &["."], &read),
+            "no command could be written without a dot"
+        );
         let mut hidden = read;
         hidden.programs = vec![UNKNOWN_PROGRAM.into()];
         assert!(
@@ -404,7 +494,15 @@ mod tests {
             let assessment = assessed(effect, reach);
             let grants: Vec<_> = grants.iter().map(|text| Grant::parse(text).unwrap()).collect();
             let decided = decision(&assessment, &MustNot::default(), &[]);
-            with_care(decided, "shell", &assessment, Some(caution), &grants, answers)
+            with_care(
+                decided,
+                "shell",
+                &assessment,
+                Some(caution),
+                &places(),
+                &grants,
+                answers,
+            )
         };
         let (modify, none) = (EffectClass::Modify, Answers::default());
         for (meant, entry) in [

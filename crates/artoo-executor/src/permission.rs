@@ -27,12 +27,22 @@ impl Run<'_> {
             &record.target(),
             &assessment,
             &work.subtask.must_not,
+            &self.settings.places,
             &self.settings.grants,
             &task.answers,
         );
         let caution = work.subtask.caution.as_deref();
         let grants = &self.settings.grants;
-        let decision = gate::with_care(decision, &asked.name, &assessment, caution, grants, &task.answers);
+        let places = &self.settings.places;
+        let decision = gate::with_care(
+            decision,
+            &asked.name,
+            &assessment,
+            caution,
+            places,
+            grants,
+            &task.answers,
+        );
         match decision {
             Decision::Run(permit) => self.run_tool(task, work, at, assessment, permit),
             Decision::Ask => self.ask_person(task, work, at, &asked, assessment),
@@ -61,6 +71,7 @@ impl Run<'_> {
             effect: assessment.effect,
             action: assessment.action.clone(),
             reason: reason(&assessment, work.subtask.caution.as_deref()),
+            grant: gate::exact(&assessment).map(String::from),
         }));
         work.watch.pause(&request_id, self.now);
         if let Some(pending) = work.pending(at) {

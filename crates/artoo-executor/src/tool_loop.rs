@@ -22,6 +22,8 @@ use crate::gate;
 const REPEATS_TO_FAIL: u32 = 3;
 /// How often a call is looked at, and where needed asked about, again because the world changed before it ran.
 const MAX_STALE: u32 = 3;
+/// Why an attempt ends whose time is up.
+pub const LATE: &str = "the subtask's deadline has passed";
 /// Longest text of a model kept in a result, in characters.
 const MAX_OUTPUT_CHARACTERS: usize = 60_000;
 
@@ -36,10 +38,19 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     /// Begins an attempt.
     pub fn open(&mut self, task: &mut Task, work: &mut Work, correction: Option<&CorrectionSignal>) {
+        if self.is_late(work) {
+            // A step that waited in the plan for longer than it had: nothing of it is begun.
+            return self.broke(work, LATE);
+        }
         let settings = self.settings;
         let now = settings.zone.describe(self.now);
         work.conversation = conversation::opening(&settings.system, &settings.facts, &now, &work.subtask, correction);
         self.ask_model(task, work);
+    }
+
+    /// Whether the time of a subtask is up.
+    pub fn is_late(&self, work: &Work) -> bool {
+        work.deadline().is_some_and(|deadline| deadline <= self.now)
     }
 
     fn ask_model(&mut self, task: &mut Task, work: &mut Work) {

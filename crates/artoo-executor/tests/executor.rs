@@ -748,6 +748,19 @@ fn a_deadline_ends_the_attempt() {
 }
 
 #[test]
+fn what_comes_after_its_deadline_is_not_begun() {
+    let mut bench = Bench::new(settings());
+    bench.now = 5_000;
+    let late = SubTask {
+        deadline: Some(Timestamp::from_millis(5_000)),
+        ..subtask("s1")
+    };
+    bench.event(envelope(Role::R2, late));
+    let result = bench.finished();
+    assert!(result.infrastructure && result.reason.unwrap().contains("deadline"));
+}
+
+#[test]
 fn a_deadline_waits_while_a_person_is_asked() {
     let mut bench = Bench::new(settings());
     bench.event(envelope(
@@ -830,6 +843,7 @@ fn effects_become_the_commands_of_the_protocol() {
         effect: EffectClass::Destroy,
         action: "rm x".into(),
         reason: String::new(),
+        grant: None,
     };
     let Command::Publish { task_id, message } = Command::from(Effect::Confirm(question)) else {
         panic!()

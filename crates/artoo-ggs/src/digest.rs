@@ -28,6 +28,8 @@ pub struct Digest {
     pub unmet: Vec<String>,
     /// Criteria that passed on text alone or were not judged.
     pub unverified: Vec<String>,
+    /// Grants that would have allowed what the person, or nobody, said no to. Known at the end only, and so never packed.
+    pub grants: Vec<String>,
 }
 
 impl Digest {
@@ -107,6 +109,7 @@ impl Packed {
             tried: list(),
             unmet: list(),
             unverified: list(),
+            grants: Vec::new(),
         }
     }
 }
@@ -209,6 +212,7 @@ mod tests {
             tried: lines(&[""]),
             unmet: lines(&[]),
             unverified: lines(&["数", "y", &"long ".repeat(20_000)]),
+            grants: Vec::new(),
         };
         assert_eq!(Packed::new(&digest).unpack(), digest);
         assert_eq!(Packed::new(&Digest::default()).unpack(), Digest::default());

@@ -192,6 +192,13 @@ fn list(text: &mut String, title: &str, lines: &[String]) {
 }
 
 fn next_steps(cause: Cause, digest: &Digest) -> Vec<String> {
+    if cause == Cause::Refused && !digest.grants.is_empty() {
+        let flags: Vec<String> = digest.grants.iter().map(|grant| flag(grant)).collect();
+        return vec![format!(
+            "Allow the action when asked, or grant it beforehand: {}",
+            flags.join(" ")
+        )];
+    }
     let first = match cause {
         Cause::Budget | Cause::Resources => "Allow more time or a larger budget, or ask for a smaller part of it.",
         Cause::Divergence | Cause::ReplansExhausted => {
@@ -213,6 +220,11 @@ fn next_steps(cause: Cause, digest: &Digest) -> Vec<String> {
         steps.push(format!("Begin with what was not met: {}", one_line(unmet, 200)));
     }
     steps
+}
+
+/// As it is written on a command line.
+fn flag(grant: &str) -> String {
+    format!("--allow '{}'", grant.replace('\'', "'\\''"))
 }
 
 /// The lesson of an ending for memory: what worked or failed, with which calls, and why.

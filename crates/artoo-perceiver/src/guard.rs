@@ -106,7 +106,8 @@ pub fn is_reaction(input: &UserInput) -> bool {
 /// out of `/home/me`.
 pub fn stated_scope(raw: &str, scope: &str) -> Option<String> {
     let scope = scope.trim();
-    if scope.is_empty() {
+    // `before / after`, `~ 5` and `wait ..` name no place; who means the whole disk or home can say so with `--scope`.
+    if !scope.contains(char::is_alphanumeric) {
         return None;
     }
     raw.match_indices(scope)
@@ -242,7 +243,10 @@ mod tests {
             ("list /home/me", "/", false),
             ("list /home/me", "/home", false),
             ("compare and/or merge", "/", false),
-            ("what is in /", "/", true),
+            ("what is in /", "/", false),
+            ("fill in the before / after table", "/", false),
+            ("name about ~ 5 of them", "~", false),
+            ("wait .. which ones", "..", false),
             ("tidy up", "/home", false),
             ("tidy up", " ", false),
             ("look into src.old", "src", false),

@@ -106,8 +106,15 @@ impl Planner {
         self.with(&task_id, |task, desk| task.directed(desk, now, directive))
     }
 
-    fn settled(&mut self, outcome: &SubTaskOutcome) -> Vec<Effect> {
-        self.with(&outcome.parent_task_id, |task, _| task.settled(outcome))
+    fn settled(&mut self, stamp: Timestamp, outcome: &SubTaskOutcome) -> Vec<Effect> {
+        self.with(&outcome.parent_task_id, |task, _| task.settled(stamp, outcome))
+    }
+
+    fn waiting(&mut self, task_id: &TaskId, request: &str, waits: bool, stamp: Timestamp) -> Vec<Effect> {
+        self.with(task_id, |task, _| {
+            task.waiting(request, waits, stamp);
+            Vec::new()
+        })
     }
 
     fn asked(&mut self, request: &PartialResultRequest) -> Vec<Effect> {
@@ -146,8 +153,14 @@ impl Actor for Planner {
             Event::Message { envelope } => match envelope.payload {
                 Message::TaskSpec(spec) => self.opened(now, spec),
                 Message::MemoryReply(reply) => self.recalled(now, &reply),
-                Message::SubTaskOutcome(outcome) => self.settled(&outcome),
+                Message::SubTaskOutcome(outcome) => self.settled(envelope.timestamp, &outcome),
                 Message::PlanDirective(directive) => self.directed(now, directive),
+                Message::ConfirmationRequest(asked) => {
+                    self.waiting(&asked.task_id, &asked.request_id, true, envelope.timestamp)
+                }
+                Message::ConfirmationAnswer(answer) => {
+                    self.waiting(&answer.task_id, &answer.request_id, false, envelope.timestamp)
+                }
                 Message::PartialResultRequest(request) => self.asked(&request),
                 Message::TaskResumed(resumed) => self.with(&resumed.task_id, |task, _| {
                     task.away(resumed.away_ms);

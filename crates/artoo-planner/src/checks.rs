@@ -8,6 +8,8 @@ use std::sync::Arc;
 use artoo_protocol::message::{Check, CountOf, CountOp};
 use artoo_protocol::text::one_line;
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// Bytes of a pattern and of its compiled form, and its depth: what the check runner accepts too.
 const PATTERN_BYTES: usize = 2_000;
@@ -102,6 +104,9 @@ fn always_there(path: &str) -> Option<String> {
 /// A pattern that finds something in every text shows nothing.
 fn telling_pattern(pattern: &str) -> Option<String> {
     bad_pattern(pattern).or_else(|| {
+        if parsed(pattern).is_some_and(|hir| hir.properties().minimum_len() > Some(0)) {
+            return None;
+        }
         let regex = build(pattern).ok()?;
         let matches_all = ["", "x", "7", "\u{1}"].iter().all(|text| regex.is_match(text));
         matches_all.then(|| format!("pattern `{}` matches every text", quote(pattern)))
@@ -130,6 +135,9 @@ fn bad_pattern(pattern: &str) -> Option<String> {
     if pattern.len() > PATTERN_BYTES {
         return Some(format!("its pattern is longer than {PATTERN_BYTES} bytes"));
     }
+    if parsed(pattern).is_some_and(|hir| weight(&hir) < SURELY_SMALL) {
+        return None;
+    }
     let built = build(pattern);
     // The last line of the parser's message holds the reason; the lines before it draw a picture.
     built.err().map(|error| {
@@ -145,6 +153,38 @@ fn build(pattern: &str) -> Result<Regex, regex::Error> {
         .size_limit(COMPILED_BYTES)
         .nest_limit(PATTERN_DEPTH)
         .build()
+}
+
+/// A pattern as it is understood, without the work of compiling it; nothing where it is malformed.
+fn parsed(pattern: &str) -> Option<Hir> {
+    let mut parser = ParserBuilder::new().multi_line(true).nest_limit(PATTERN_DEPTH).build();
+    parser.parse(pattern).ok()
+}
+
+/// A pattern that weighs less compiles to far less than [`COMPILED_BYTES`]: a unit of weight is a state or two, of some
+/// thirty bytes each.
+const SURELY_SMALL: usize = 20_000;
+
+/// About how many states a pattern compiles to.
+fn weight(hir: &Hir) -> usize {
+    let parts = |parts: &[Hir]| {
+        parts
+            .iter()
+            .fold(parts.len(), |sum, part| sum.saturating_add(weight(part)))
+    };
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len(),
+        // A range of characters may take several ranges of bytes.
+        HirKind::Class(Class::Unicode(class)) => class.ranges().len().saturating_mul(8),
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len(),
+        HirKind::Repetition(repeated) => {
+            let times = usize::try_from(repeated.max.unwrap_or(repeated.min).max(repeated.min)).unwrap_or(usize::MAX);
+            weight(&repeated.sub).saturating_add(1).saturating_mul(times.max(1))
+        }
+        HirKind::Capture(capture) => weight(&capture.sub).saturating_add(2),
+        HirKind::Concat(several) | HirKind::Alternation(several) => parts(several),
+    }
 }
 
 /// Every input that a check names.
@@ -173,4 +213,41 @@ pub fn inputs(check: &Check) -> Vec<&str> {
 
 fn quote(text: &str) -> String {
     one_line(text, 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pieces of patterns, in any order.
+    const PIECES: &str = r"([a-z.^$|()*+?\\]|\\[dwsbDW]|\{[0-9]{1,3}\}|\[\^a-f\]|\[[a-z]){0,12}";
+
+    proptest! {
+        /// The short way must say what the check runner will find: it may never pass a pattern that does not compile.
+        #[test]
+        fn what_is_not_compiled_would_compile(pattern in PIECES) {
+            prop_assert_eq!(bad_pattern(&pattern).is_some(), build(&pattern).is_err(), "{}", pattern);
+            let matches_all = |regex: &Regex| ["", "x", "7", "\u{1}"].iter().all(|text| regex.is_match(text));
+            let idle = build(&pattern).is_ok_and(|regex| matches_all(&regex));
+            let said = telling_pattern(&pattern).is_some_and(|why| why.contains("matches every text"));
+            prop_assert_eq!(said, idle, "{}", pattern);
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_surely_small_is_small() {
+        // The heaviest of each kind that pass for small, compiled with the limit.
+        for pattern in [
+            "\\w{3}".to_owned(),
+            "\\d{30}".to_owned(),
+            "(?i)[a-zß-ÿ]{100}".to_owned(),
+            format!("({}){{9}}", "x".repeat(1_900)),
+            "[^a]{1000}".to_owned(),
+            "(a|b|[^c]){500}".to_owned(),
+        ] {
+            assert!(build(&pattern).is_ok(), "{pattern}");
+            assert_eq!(bad_pattern(&pattern), None, "{pattern}");
+        }
+    }
 }

@@ -8,8 +8,10 @@ use std::fmt::Write as _;
 
 use artoo_protocol::ids::SubTaskId;
 use artoo_protocol::message::{OutcomeStatus, SubTask, SubTaskOutcome};
+use artoo_protocol::overdue::PlanClock;
 use artoo_protocol::prompt::section;
 use artoo_protocol::text::{head_tail, one_line};
+use artoo_protocol::units::Timestamp;
 use serde_json::Value;
 
 /// Characters of one output that is handed on, and of all of them together.
@@ -37,10 +39,24 @@ pub struct Dispatch {
     group: u32,
     running: usize,
     failed: bool,
+    /// What is overdue; R4b keeps the same.
+    pub clock: PlanClock,
     /// What the groups before gave, work of earlier rounds first.
     given: Vec<HandedOn>,
-    /// The same as text, made once for each group.
+    /// The same as text, as far as it was written.
+    shown: Shown,
+    /// That text as the present group gets it.
     context: String,
+}
+
+/// What was given as text, to which each group adds its own: a plan of a thousand steps would else write the same text a
+/// hundred times.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    text: String,
+    outputs: usize,
+    /// Bytes of the longest output in it; above the present limit of characters all is written anew.
+    longest: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -78,9 +94,15 @@ pub struct LongOutput {
 }
 
 impl Dispatch {
-    /// A plan, nothing of which was sent yet. `subtasks` are in order of sequence; `given` are outputs of earlier rounds;
-    /// `folder` is where long outputs are kept, if anywhere.
-    pub fn new(subtasks: Vec<SubTask>, parallel: usize, given: Vec<HandedOn>, folder: Option<String>) -> Self {
+    /// A plan that was dispatched now, nothing of which was sent yet. `subtasks` are in order of sequence; `given` are outputs
+    /// of earlier rounds; `folder` is where long outputs are kept, if anywhere.
+    pub fn new(
+        now: Timestamp,
+        subtasks: Vec<SubTask>,
+        parallel: usize,
+        given: Vec<HandedOn>,
+        folder: Option<String>,
+    ) -> Self {
         let ids = subtasks.iter().enumerate();
         Self {
             by_id: ids.map(|(at, subtask)| (subtask.subtask_id.clone(), at)).collect(),
@@ -97,20 +119,28 @@ impl Dispatch {
             group: 0,
             running: 0,
             failed: false,
+            clock: PlanClock::start(now),
             given,
+            shown: Shown::default(),
             context: String::new(),
         }
     }
 
-    /// Takes an outcome. One that is not awaited (late, foreign, twice) changes nothing. A long output is to be kept
-    /// before anything more is sent.
-    pub fn settle(&mut self, outcome: &SubTaskOutcome) -> Option<LongOutput> {
+    /// Takes an outcome that was said at this moment. One that is not awaited (foreign, twice) changes nothing; one that is
+    /// overdue counts as failed, whatever it says, because R4b has given its subtask up. A long output is to be kept before
+    /// anything more is sent.
+    pub fn settle(&mut self, stamp: Timestamp, outcome: &SubTaskOutcome) -> Option<LongOutput> {
         let share = OUTPUTS_CHARS.checked_div(self.steps.len() + self.given.len());
         let limit = share.unwrap_or(OUTPUT_CHARS).min(OUTPUT_CHARS);
-        let at = self.by_id.get(&outcome.subtask_id)?;
-        let step = self.steps.get_mut(*at).filter(|step| step.progress == Progress::Sent)?;
+        let at = *self.by_id.get(&outcome.subtask_id)?;
+        let more = self.steps.get(self.next).map(|next| next.subtask.sequence) == Some(self.group);
+        let step = self.steps.get_mut(at).filter(|step| step.progress == Progress::Sent)?;
+        let late = self.clock.is_overdue(step.subtask.deadline, stamp);
         self.running = self.running.saturating_sub(1);
-        if outcome.status != OutcomeStatus::Matched {
+        if self.running == 0 && !more {
+            self.clock.next_group(stamp);
+        }
+        if late || outcome.status != OutcomeStatus::Matched {
             step.progress = Progress::Failed;
             self.failed = true;
             return None;
@@ -142,21 +172,30 @@ impl Dispatch {
         }
     }
 
-    /// Sends one step, if one may start now.
-    pub fn send(&mut self) -> Option<SubTask> {
-        if !self.is_due() {
-            return None;
+    /// Sends one step, if one may start now. What waited in its group until it was overdue is not sent any more.
+    pub fn send(&mut self, now: Timestamp) -> Option<SubTask> {
+        while self.is_due() {
+            let sequence = self.steps.get(self.next)?.subtask.sequence;
+            if sequence > self.group {
+                self.group = sequence;
+                self.hand_on();
+            }
+            let step = self.steps.get_mut(self.next)?;
+            self.next += 1;
+            if self.clock.is_overdue(step.subtask.deadline, now) {
+                step.progress = Progress::Failed;
+                self.failed = true;
+                continue;
+            }
+            step.progress = Progress::Sent;
+            self.running += 1;
+            let deadline = step.subtask.deadline.map(|stated| self.clock.moved(stated, now));
+            return Some(SubTask {
+                deadline,
+                ..with_outputs(&step.subtask, &self.context)
+            });
         }
-        let sequence = self.steps.get(self.next)?.subtask.sequence;
-        if sequence > self.group {
-            self.group = sequence;
-            self.hand_on();
-        }
-        let step = self.steps.get_mut(self.next)?;
-        step.progress = Progress::Sent;
-        self.next += 1;
-        self.running += 1;
-        Some(with_outputs(&step.subtask, &self.context))
+        None
     }
 
     /// What a subtask gave, if it matched.
@@ -181,23 +220,35 @@ impl Dispatch {
             .checked_div(known + done.len())
             .unwrap_or(OUTPUT_CHARS)
             .clamp(LEAST_CHARS, OUTPUT_CHARS);
-        let mut text = String::new();
-        for (index, handed_on) in self.given.iter().chain(done.iter().copied()).enumerate() {
+        let longest = |outputs: &[&HandedOn]| outputs.iter().map(|o| o.output.len()).max().unwrap_or_default();
+        let all: Vec<&HandedOn> = self.given.iter().chain(done.iter().copied()).collect();
+        let mut shown = std::mem::take(&mut self.shown);
+        if shown.longest > limit {
+            shown = Shown::default();
+        }
+        let new = all.get(shown.outputs..).unwrap_or_default();
+        shown.longest = shown.longest.max(longest(new));
+        for (index, handed_on) in all.iter().enumerate().skip(shown.outputs) {
             let intent = one_line(&handed_on.intent, INTENT_CHARS);
-            let _ = writeln!(text, "Output of step {} ({intent}):", index + 1);
-            text.push_str(&section("output", &head_tail(&handed_on.output, limit)));
+            let _ = writeln!(shown.text, "Output of step {} ({intent}):", index + 1);
+            shown
+                .text
+                .push_str(&section("output", &head_tail(&handed_on.output, limit)));
             if let Some(file) = &handed_on.file
                 && index < FILES_NAMED
             {
-                let _ = writeln!(text, "The whole output is in the file {file}");
+                let _ = writeln!(shown.text, "The whole output is in the file {file}");
             }
         }
+        shown.outputs = all.len();
+        let mut context = shown.text.clone();
         if let Some(folder) = &self.folder
-            && known + done.len() > FILES_NAMED
+            && all.len() > FILES_NAMED
         {
-            let _ = writeln!(text, "Whole outputs that are cut here are in the folder {folder}");
+            let _ = writeln!(context, "Whole outputs that are cut here are in the folder {folder}");
         }
-        self.context = text;
+        self.shown = shown;
+        self.context = context;
     }
 }
 
@@ -228,6 +279,10 @@ mod tests {
     use artoo_protocol::message::MustNot;
     use proptest::prelude::*;
     use serde_json::json;
+
+    fn now() -> Timestamp {
+        Timestamp::default()
+    }
 
     fn subtask(id: usize, sequence: u32) -> SubTask {
         SubTask {
@@ -261,12 +316,12 @@ mod tests {
 
     impl Driven {
         fn send_all(&mut self) -> Vec<SubTask> {
-            std::iter::from_fn(|| self.0.send()).collect()
+            std::iter::from_fn(|| self.0.send(now())).collect()
         }
 
         fn settle(&mut self, outcome: &SubTaskOutcome) -> Vec<SubTask> {
             let before = self.0.running;
-            self.0.settle(outcome);
+            self.0.settle(now(), outcome);
             if self.0.running == before {
                 return Vec::new();
             }
@@ -277,6 +332,7 @@ mod tests {
     fn plan(sequences: &[u32], parallel: usize) -> (Driven, Vec<SubTask>) {
         let subtasks = sequences.iter().enumerate().map(|(id, s)| subtask(id, *s)).collect();
         let mut driven = Driven(Dispatch::new(
+            now(),
             subtasks,
             parallel,
             Vec::new(),
@@ -315,14 +371,14 @@ mod tests {
         let (mut dispatch, first) = plan(&[1, 2], 8);
         let text = "z".repeat(4_001);
         let done = outcome(&first[0].subtask_id, OutcomeStatus::Matched, &json!(text));
-        let long = dispatch.0.settle(&done).unwrap();
+        let long = dispatch.0.settle(now(), &done).unwrap();
         assert_eq!((long.path.as_str(), long.text), ("/data/outputs/t/s0.txt", text));
         let context = dispatch.send_all().remove(0).context;
         assert!(context.contains("[… 1 characters left out …]"), "{context}");
         assert!(context.ends_with("</output>\nThe whole output is in the file /data/outputs/t/s0.txt\n"));
         let (mut dispatch, first) = plan(&[1, 2], 8);
         let done = outcome(&first[0].subtask_id, OutcomeStatus::Matched, &json!("z".repeat(4_000)));
-        assert_eq!(dispatch.0.settle(&done), None);
+        assert_eq!(dispatch.0.settle(now(), &done), None);
     }
 
     #[test]
@@ -332,15 +388,15 @@ mod tests {
             output: "87".into(),
             file: None,
         };
-        let mut dispatch = Dispatch::new(vec![subtask(0, 1), subtask(1, 2)], 8, vec![given], None);
-        let first = dispatch.send().unwrap();
+        let mut dispatch = Dispatch::new(now(), vec![subtask(0, 1), subtask(1, 2)], 8, vec![given], None);
+        let first = dispatch.send(now()).unwrap();
         assert_eq!(
             first.context,
             "given\n\nOutput of step 1 (count):\n<output>\n87\n</output>\n"
         );
         let done = outcome(&first.subtask_id, OutcomeStatus::Matched, &json!("x"));
-        assert_eq!(dispatch.settle(&done), None);
-        let second = dispatch.send().unwrap();
+        assert_eq!(dispatch.settle(now(), &done), None);
+        let second = dispatch.send(now()).unwrap();
         assert!(
             second.context.contains("Output of step 2 (do 0):"),
             "{}",

@@ -7,6 +7,7 @@
 //! is left is the approach. Two plans that name other tools are never nearly identical, however alike their words are.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -29,8 +30,8 @@ impl Given {
 /// A plan or a step as a bag of words, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bag {
-    all: Vec<String>,
-    own: Vec<String>,
+    all: Vec<Arc<str>>,
+    own: Vec<Arc<str>>,
     tools: Vec<String>,
 }
 
@@ -38,9 +39,9 @@ impl Bag {
     /// Of single steps.
     pub fn of<'a>(steps: impl Iterator<Item = &'a Step> + Clone, given: &Given) -> Self {
         let texts = steps.clone().flat_map(|step| [&step.intent, &step.context]);
-        let mut all: Vec<String> = texts.flat_map(|text| words(text)).collect();
+        let mut all: Vec<Arc<str>> = texts.flat_map(|text| words(text)).map(Arc::from).collect();
         all.sort_unstable();
-        let own = all.iter().filter(|word| !given.0.contains(*word)).cloned().collect();
+        let own = all.iter().filter(|word| !given.0.contains(&***word)).cloned().collect();
         let mut tools: Vec<String> = steps
             .flat_map(|step| &step.tools)
             .map(|tool| tool.to_lowercase())
@@ -75,7 +76,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Twice the common words over all words; both sorted.
-fn dice(a: &[String], b: &[String]) -> f64 {
+fn dice(a: &[Arc<str>], b: &[Arc<str>]) -> f64 {
     let total = a.len() + b.len();
     if total == 0 {
         return 1.0;

@@ -4,25 +4,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+pub use artoo_protocol::places::Places;
 
 /// What the user allowed, and where the machine's places are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     stated: Vec<String>,
     places: Places,
-}
-
-/// Places that paths of a plan may mean; each absolute, or empty where it is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Places {
-    /// What `~` stands for.
-    pub home: String,
-    /// The user's working directory.
-    pub cwd: String,
-    /// Where new files go that nobody named a place for.
-    pub workspace: String,
 }
 
 impl Allowed {
@@ -36,6 +24,11 @@ impl Allowed {
     /// The paths, as they were stated.
     pub fn stated(&self) -> &[String] {
         &self.stated
+    }
+
+    /// The places that paths of a plan may mean.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Whether a path lies within what was allowed.

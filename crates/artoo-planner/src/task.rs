@@ -111,10 +111,19 @@ impl Task {
         }
     }
 
-    /// The task lay still so long; that time was not memory's.
+    /// The task lay still so long; that time was neither memory's nor that of a deadline.
     pub fn away(&mut self, span: Millis) {
-        if let State::Recalling { until, .. } = &mut self.state {
-            *until = until.plus(span);
+        match &mut self.state {
+            State::Recalling { until, .. } => *until = until.plus(span),
+            State::Dispatching(current) => current.dispatch.clock.away(span),
+            State::Planning(_) | State::Reporting { .. } | State::Failed => {}
+        }
+    }
+
+    /// A person was asked, or has answered: no deadline passes meanwhile.
+    pub fn waiting(&mut self, request: &str, waits: bool, stamp: Timestamp) {
+        if let State::Dispatching(current) = &mut self.state {
+            current.dispatch.clock.waiting(request, waits, stamp);
         }
     }
 
@@ -164,17 +173,17 @@ impl Task {
         }
     }
 
-    /// A subtask ended.
-    pub fn settled(&mut self, outcome: &SubTaskOutcome) -> Vec<Effect> {
+    /// A subtask ended; its outcome was said at this moment.
+    pub fn settled(&mut self, stamp: Timestamp, outcome: &SubTaskOutcome) -> Vec<Effect> {
         let State::Dispatching(current) = &mut self.state else {
             return Vec::new();
         };
-        let long = current.dispatch.settle(outcome);
+        let long = current.dispatch.settle(stamp, outcome);
         let keep = long.map(|output| Effect::Keep {
             task_id: self.spec.task_id.clone(),
             output,
         });
-        let due = std::iter::from_fn(|| current.dispatch.send());
+        let due = std::iter::from_fn(|| current.dispatch.send(stamp));
         keep.into_iter().chain(due.map(Effect::Dispatch)).collect()
     }
 

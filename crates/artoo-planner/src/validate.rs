@@ -3,6 +3,8 @@
 //! Owns acceptance. It is code on purpose: a plan that a model promises to be good is not one. Knows no state of a task
 //! beyond what [`Ground`] holds.
 
+use std::collections::BTreeSet;
+
 use artoo_protocol::message::{Criterion, Directive, MustNot};
 use artoo_protocol::text::one_line;
 
@@ -223,11 +225,18 @@ fn restated_intent(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
     let restates = |criterion: &Criterion, intent: &str| {
         let words = normalised(&criterion.criterion);
         let said = telling(&words);
-        criterion.check.is_none() && !words.is_empty() && (said.is_empty() || said == intent || said == goal)
+        !words.is_empty() && (said.is_empty() || said == intent || said == goal)
     };
-    for step in &plan.steps {
+    // What a machine decides may be worded as it likes.
+    let judged = |criterion: &&Criterion| criterion.check.is_none();
+    for step in plan
+        .steps
+        .iter()
+        .filter(|step| step.criteria.iter().any(|c| judged(&c)))
+    {
         let intent = telling(&normalised(&step.intent));
-        for criterion in step.criteria.iter().filter(|criterion| restates(criterion, &intent)) {
+        let criteria = step.criteria.iter().filter(judged);
+        for criterion in criteria.filter(|criterion| restates(criterion, &intent)) {
             found.push(format!(
                 "subtask {}: the criterion `{}` says nothing beyond the intent; say what can be seen when it is done",
                 step.number,
@@ -235,7 +244,8 @@ fn restated_intent(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
             ));
         }
     }
-    for criterion in plan.task_criteria.iter().filter(|criterion| restates(criterion, &goal)) {
+    let criteria = plan.task_criteria.iter().filter(judged);
+    for criterion in criteria.filter(|criterion| restates(criterion, &goal)) {
         found.push(format!(
             "task criterion `{}` says nothing beyond the task; say what the combined output must show, or leave it out",
             quote(&criterion.criterion)
@@ -317,10 +327,35 @@ fn blocked_tool(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
 }
 
 fn blocked_target(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    for step in &plan.steps {
-        let texts = step_texts(step);
-        for target in &ground.must_not.targets {
-            if texts.iter().any(|text| contains_whole(text, target)) {
+    if ground.must_not.targets.is_empty() {
+        return;
+    }
+    let places = ground.allowed.places();
+    let texts: Vec<(&Step, String)> = plan.steps.iter().map(|step| (step, step_text(step))).collect();
+    let whole: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let whole = whole.join("\n");
+    // Most targets occur in no form at all: the last part of a path stands in each of its spellings that needs no shell.
+    let odd = whole.contains(['\\', '\'', '"']);
+    let near: Vec<(&String, BTreeSet<String>)> = ground
+        .must_not
+        .targets
+        .iter()
+        // A full stop, or a slash alone, is no path that a plan could avoid.
+        .filter(|target| target.contains(char::is_alphanumeric))
+        .map(|target| (target, places.paths(target)))
+        .filter(|(target, paths)| {
+            let last = |path: &String| whole.contains(path.rsplit('/').next().unwrap_or_default());
+            whole.contains(target.trim()) || odd || paths.iter().any(last)
+        })
+        .collect();
+    if near.is_empty() {
+        return;
+    }
+    for (step, text) in texts {
+        let paths = places.paths_in(&text);
+        for (target, forms) in &near {
+            // In the words of the plan, or a path in any other spelling.
+            if contains_whole(&text, target) || !paths.is_disjoint(forms) {
                 found.push(format!(
                     "subtask {} names `{}`, which must not be used; take another input, and do not name this one at all",
                     step.number,
@@ -376,13 +411,13 @@ fn criteria_of(plan: &Plan) -> impl Iterator<Item = (String, &[Criterion])> {
     )))
 }
 
-/// Everything in a step that R3 or a check would act on.
-fn step_texts(step: &Step) -> Vec<String> {
-    let mut texts = vec![step.intent.clone(), step.context.clone()];
+/// Everything in a step that R3 or a check would act on, one below the other.
+fn step_text(step: &Step) -> String {
+    let mut texts = vec![step.intent.as_str(), &step.context];
     for check in step.criteria.iter().filter_map(|criterion| criterion.check.as_ref()) {
-        texts.extend(checks::inputs(check).into_iter().map(str::to_owned));
+        texts.extend(checks::inputs(check));
     }
-    texts
+    texts.join("\n")
 }
 
 /// The tool of a tool that is qualified by program: `shell` of `shell:curl`.
@@ -729,6 +764,28 @@ mod tests {
                 "{tool}: {found:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_blocked_input_hides_behind_no_spelling() {
+        let blocked = MustNot {
+            tools: Vec::new(),
+            targets: vec!["/data/src".into()],
+        };
+        for context in [
+            "look in /data//src",
+            "look in /data/./src/, then stop",
+            "look in \"/data/old/../src\"",
+            "run ls </data/src/.",
+        ] {
+            let found = reasons_on(&blocked, &[], 3, &step(&json!({"tools": [], "context": context})));
+            assert!(
+                found.len() == 1 && found[0].starts_with("blocked_target:"),
+                "{context}: {found:?}"
+            );
+        }
+        let near = step(&json!({"tools": [], "context": "look in /data/src.old and /data"}));
+        assert_eq!(reasons_on(&blocked, &[], 3, &near), Vec::<String>::new());
     }
 
     #[test]

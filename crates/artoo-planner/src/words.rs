@@ -6,12 +6,21 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// A text reduced to its words, so that case, punctuation and spacing make no difference.
 pub fn normalised(text: &str) -> String {
-    let words: Vec<String> = text.unicode_words().map(str::to_lowercase).collect();
-    if words.is_empty() {
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    } else {
-        words.join(" ")
+    let mut words = String::with_capacity(text.len());
+    for word in text.unicode_words() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        if word.is_ascii() {
+            words.extend(word.chars().map(|c| c.to_ascii_lowercase()));
+        } else {
+            words.push_str(&word.to_lowercase());
+        }
     }
+    if words.is_empty() {
+        return text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    words
 }
 
 /// Whether `needle` stands in `text` as a whole: not inside a longer word or path.

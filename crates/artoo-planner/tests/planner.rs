@@ -15,12 +15,12 @@ use artoo_protocol::actor::{Actor, Answer, Event};
 use artoo_protocol::envelope::Envelope;
 use artoo_protocol::ids::{CallId, EnvelopeId, MegramId, Slug, TaskId};
 use artoo_protocol::message::{
-    Cause, Constraints, DispatchManifest, MemoryReply, Message, PartialResultRequest, PlanDirective, SopRecord,
-    SubTask, SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec,
+    Cause, ConfirmationAnswer, ConfirmationRequest, Consent, Constraints, DispatchManifest, MemoryReply, Message,
+    PartialResultRequest, PlanDirective, SopRecord, SubTask, SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec,
 };
 use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, Usage};
 use artoo_protocol::role::Role;
-use artoo_protocol::tool::ToolSpec;
+use artoo_protocol::tool::{EffectClass, ToolSpec};
 use artoo_protocol::units::{LocalZone, Millis, Timestamp, Valence};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -58,11 +58,15 @@ fn planner() -> Planner {
 }
 
 fn said(payload: impl Into<Message>) -> Event {
+    said_at(0, payload)
+}
+
+fn said_at(millis: i64, payload: impl Into<Message>) -> Event {
     Event::from(Envelope {
         id: EnvelopeId::new("e"),
         seq: 1,
         task_id: None,
-        timestamp: at(0),
+        timestamp: at(millis),
         from: Role::R1,
         to: Role::R2,
         payload: payload.into(),
@@ -527,6 +531,79 @@ fn the_checks_that_the_prompt_teaches_are_valid() {
 
 /// A planner in its second round: the first plan was "Count" and "Look", then "Write"; `matched` of them matched, the next one
 /// failed, and R7 directed as told.
+/// A plan of one group of five, four of which run, and one step after them; the last two of the group, and the step, should
+/// be done within a minute.
+fn with_deadlines() -> (Planner, Vec<SubTask>) {
+    let (mut r2, call, _) = planning();
+    let mut value = plan(&[(1, "A"), (1, "B"), (1, "C"), (1, "D"), (1, "E"), (2, "F")]);
+    for step in 3..6 {
+        value["subtasks"][step]["deadline"] = json!(at(60_000));
+    }
+    let (_, sent) = dispatched(r2.step(at(0), structured(call, value)));
+    assert_eq!(sent.len(), 4);
+    (r2, sent)
+}
+
+fn matched_at(r2: &mut Planner, millis: i64, subtask: &SubTask) -> Vec<SubTask> {
+    let done = said_at(millis, outcome(subtask, "matched", "x"));
+    r2.step(at(millis), done).into_iter().map(self::subtask).collect()
+}
+
+#[test]
+fn what_waited_in_its_group_until_it_was_given_up_is_not_sent() {
+    let (mut r2, sent) = with_deadlines();
+    for (at_step, millis) in [(0, 119_000), (1, 119_001), (2, 119_002)] {
+        let more = matched_at(&mut r2, millis, &sent[at_step]);
+        assert_eq!(more, Vec::new(), "R4b has given it up a minute after its deadline");
+    }
+    let (mut r2, sent) = with_deadlines();
+    let more = matched_at(&mut r2, 118_999, &sent[0]);
+    assert_eq!(more.len(), 1, "a moment earlier R3 says that it is too late");
+    assert_eq!(more[0].deadline, Some(at(60_000)));
+}
+
+#[test]
+fn what_matches_after_it_was_given_up_starts_nothing() {
+    for (millis, starts) in [(118_999, true), (119_000, false)] {
+        let (mut r2, sent) = with_deadlines();
+        let fifth = matched_at(&mut r2, 10, &sent[0]);
+        for begun in [&sent[1], &sent[2], &fifth[0]] {
+            assert_eq!(matched_at(&mut r2, 20, begun), Vec::new());
+        }
+        let more = matched_at(&mut r2, millis, &sent[3]);
+        assert_eq!(!more.is_empty(), starts, "{millis}");
+    }
+}
+
+#[test]
+fn the_time_for_which_a_person_was_asked_is_given_back_to_what_is_sent_later() {
+    let (mut r2, sent) = with_deadlines();
+    let asked = ConfirmationRequest {
+        request_id: "q".into(),
+        task_id: TaskId::new(TASK),
+        subtask_id: sent[0].subtask_id.clone(),
+        tool: "shell".into(),
+        effect: EffectClass::Modify,
+        action: "sed -i".into(),
+        reason: String::new(),
+        grant: None,
+    };
+    assert_eq!(r2.step(at(1_000), said_at(1_000, asked)), Vec::new());
+    let fifth = matched_at(&mut r2, 301_000, &sent[1]);
+    assert_eq!(fifth[0].deadline, Some(at(360_000)), "still waiting");
+    let answer = ConfirmationAnswer {
+        request_id: "q".into(),
+        task_id: TaskId::new(TASK),
+        consent: Consent::Yes,
+    };
+    let _ = r2.step(at(401_000), said_at(401_000, answer));
+    for begun in [&sent[0], &sent[2], &sent[3]] {
+        assert_eq!(matched_at(&mut r2, 402_000, begun), Vec::new());
+    }
+    let last = matched_at(&mut r2, 403_000, &fifth[0]);
+    assert_eq!(last[0].deadline, Some(at(460_000)));
+}
+
 fn second_round(
     matched: usize,
     change: impl Fn(&mut PlanDirective, &mut Vec<SubTaskOutcome>),

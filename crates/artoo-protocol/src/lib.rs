@@ -12,6 +12,8 @@ pub mod ids;
 pub mod journal;
 pub mod message;
 pub mod model;
+pub mod overdue;
+pub mod places;
 pub mod ports;
 pub mod prompt;
 pub mod role;

@@ -97,6 +97,8 @@ pub enum Reach {
     Scope,
     /// Only what this task made itself.
     OwnFiles,
+    /// artoo's own settings and records, among other places perhaps. No grant reaches there.
+    Records,
     /// Anywhere else, or not known.
     Elsewhere,
 }

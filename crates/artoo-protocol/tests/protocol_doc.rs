@@ -239,6 +239,7 @@ fn example(kind: MessageKind) -> Message {
             effect: EffectClass::Destroy,
             action: "rm old.txt".into(),
             reason: "`rm` deletes".into(),
+            grant: Some("destroy:rm old.txt".into()),
         }
         .into(),
         MessageKind::ConfirmationAnswer => ConfirmationAnswer {

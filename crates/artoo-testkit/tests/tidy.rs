@@ -65,7 +65,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "artoo-planner",
-        &["regex", "serde", "serde_json", "thiserror", "unicode-segmentation"],
+        &[
+            "regex",
+            "regex-syntax",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "unicode-segmentation",
+        ],
     ),
     (
         "artoo-executor",

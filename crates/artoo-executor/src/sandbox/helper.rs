@@ -28,6 +28,7 @@ pub fn encode(confinement: &Confinement, landlock: Option<u32>) -> Vec<OsString>
                     match place.allows {
                         Allows::Making => "making",
                         Allows::Changing => "changing",
+                        Allows::Folders => "folders",
                     }
                     .into(),
                 );
@@ -59,6 +60,7 @@ pub fn decode(arguments: &[OsString]) -> Option<Request> {
     let places = places.chunks(2).map(|pair| match pair {
         [allows, path] if allows == "making" => Some(writable(Allows::Making, path)),
         [allows, path] if allows == "changing" => Some(writable(Allows::Changing, path)),
+        [allows, path] if allows == "folders" => Some(writable(Allows::Folders, path)),
         _ => None,
     });
     let places: Vec<Writable> = places.collect::<Option<_>>()?;
@@ -162,6 +164,7 @@ mod tests {
         let places = vec![
             writable(Allows::Making, OsStr::new("--")),
             writable(Allows::Changing, &odd),
+            writable(Allows::Folders, OsStr::new("/x")),
         ];
         for confinement in [Confinement::Allowed, Confinement::Read, Confinement::Write(places)] {
             let inner = vec![OsString::from("/bin/bash"), "-c".into(), "--".into(), "ls".into()];

@@ -62,6 +62,8 @@ pub enum Allows {
     Making,
     /// The same, and replacing the content of files.
     Changing,
+    /// Making folders, and nothing else.
+    Folders,
 }
 
 /// What the look at the machine found.

@@ -152,6 +152,7 @@ fn ruleset(version: ABI, confinement: &Confinement, scratch: &Path) -> Result<Ru
         for writable in places {
             let rights = match writable.allows {
                 Allows::Making => AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::WriteFile,
+                Allows::Folders => AccessFs::MakeDir.into(),
                 Allows::Changing => AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::WriteFile | AccessFs::Truncate,
             };
             rules = place(rules, &writable.path, rights & writing)?;

@@ -32,8 +32,15 @@ pub fn profile(confinement: &Confinement, scratch: &Path) -> Option<String> {
         }
     };
     allow("file-write*", scratch);
+    let mut folders = String::new();
     for place in places {
         match place.allows {
+            Allows::Folders => {
+                if let Some(path) = place.path.to_str() {
+                    let which = format!("(require-all (vnode-type DIRECTORY) (subpath {}))", quoted(path));
+                    let _ = writeln!(folders, "(allow file-write-create {which})");
+                }
+            }
             Allows::Making => allow("file-write-create file-write-data", &place.path),
             Allows::Changing => allow(
                 "file-write-create file-write-data file-write-mode file-write-times",
@@ -41,7 +48,7 @@ pub fn profile(confinement: &Confinement, scratch: &Path) -> Option<String> {
             ),
         }
     }
-    Some(text)
+    Some(text + &folders)
 }
 
 fn quoted(path: &str) -> String {
@@ -86,10 +93,15 @@ mod tests {
                 path: "/own".into(),
                 allows: Allows::Changing,
             },
+            Writable {
+                path: "/f".into(),
+                allows: Allows::Folders,
+            },
         ];
         let text = profile(&Confinement::Write(places), Path::new("/tmp/s")).unwrap();
         assert!(text.contains("(allow file-write-create file-write-data (subpath \"/w \\\"a\\\"\\\\b\"))"));
         assert!(text.contains("file-write-times (subpath \"/own\"))"));
+        assert!(text.ends_with("(allow file-write-create (require-all (vnode-type DIRECTORY) (subpath \"/f\")))\n"));
         assert!(!text.contains("unlink"), "nothing may be removed");
         assert_eq!(profile(&Confinement::Allowed, Path::new("/tmp/s")), None);
     }

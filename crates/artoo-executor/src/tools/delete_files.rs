@@ -67,7 +67,7 @@ impl Tool for DeleteFiles {
         let places = Arc::clone(&self.places);
         let invocation = invocation.clone();
         blocking(move |abandoned| match look(&places, &invocation, abandoned) {
-            Ok(doomed) => assess(&doomed),
+            Ok(doomed) => assess(&places, &doomed),
             Err(error) => invalid(error),
         })
         .await
@@ -160,7 +160,12 @@ fn things_in(real: &Path, abandoned: &Abandoned) -> Result<Vec<(PathBuf, u64, i6
     Ok(things)
 }
 
-fn assess(doomed: &[Doomed]) -> Assessment {
+fn assess(places: &Places, doomed: &[Doomed]) -> Assessment {
+    let reach = if doomed.iter().any(|one| places.opens_own(&one.real)) {
+        Reach::Records
+    } else {
+        Reach::Elsewhere
+    };
     let total: usize = doomed.iter().map(|one| one.things.len()).sum();
     let bytes: u64 = doomed.iter().flat_map(|one| &one.things).map(|thing| thing.1).sum();
     let mut action = format!(
@@ -193,7 +198,7 @@ fn assess(doomed: &[Doomed]) -> Assessment {
     }
     Assessment {
         effect: EffectClass::Destroy,
-        reach: Reach::Elsewhere,
+        reach,
         action,
         reason: "it deletes; what goes is kept and can be put back with `artoo undo`".to_owned(),
         programs: Vec::new(),

@@ -18,14 +18,13 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::best::Best;
 use super::index::Index;
 use super::redirect::NameSearch;
 use super::{Abandoned, Places, arguments, blocking, failed, invalid, reading, worker_died};
 
 /// Paths that are listed, at most.
 const MAX_LISTED: usize = 200;
-/// Matches that are kept in memory; more are only counted.
-const MAX_KEPT: usize = 100_000;
 
 pub(super) struct FindFiles {
     pub places: Arc<Places>,
@@ -99,11 +98,14 @@ enum Kind {
     Any,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+/// The order of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Sort {
+pub(super) enum Sort {
+    /// By path.
     #[default]
     Path,
+    /// The largest first.
     Size,
 }
 
@@ -180,8 +182,8 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
 }
 
 fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: &Abandoned) -> ToolOutput {
-    let kept: Mutex<Vec<(u64, PathBuf)>> = Mutex::new(Vec::new());
-    let (matches, unreadable) = (AtomicU64::new(0), AtomicU64::new(0));
+    let best = Mutex::new(Best::new(given.sort, MAX_LISTED));
+    let unreadable = AtomicU64::new(0);
     let mut builder = WalkBuilder::new(under);
     // Other file systems (network drives, /proc) are not wandered into.
     builder
@@ -190,7 +192,12 @@ fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: 
         .follow_links(false)
         .same_file_system(true);
     builder.build_parallel().run(|| {
-        Box::new(|entry| {
+        let mut share = Share {
+            own: Some(Best::new(given.sort, MAX_LISTED)),
+            whole: &best,
+        };
+        let unreadable = &unreadable;
+        Box::new(move |entry| {
             if abandoned.is_set() {
                 return WalkState::Quit;
             }
@@ -199,33 +206,43 @@ fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: 
                     unreadable.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(entry) => {
-                    if let Some(size) = wanted(&entry, given, name) {
-                        matches.fetch_add(1, Ordering::Relaxed);
-                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                        if kept.len() < MAX_KEPT {
-                            kept.push((size, entry.into_path()));
-                        }
+                    if let Some(size) = wanted(&entry, given, name)
+                        && let Some(own) = &mut share.own
+                    {
+                        own.note(size, entry.path());
                     }
                 }
             }
             WalkState::Continue
         })
     });
-    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
     let what = format!("were found under {}", under.display());
-    in_order(given, kept, matches.into_inner(), &what, unreadable.into_inner())
+    in_order(given, best, &what, unreadable.into_inner())
 }
 
-fn in_order(given: &Arguments, mut kept: Vec<(u64, PathBuf)>, matches: u64, what: &str, unreadable: u64) -> ToolOutput {
-    match given.sort {
-        Sort::Path => kept.sort_unstable_by(|a, b| a.1.cmp(&b.1)),
-        Sort::Size => kept.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1))),
+/// What one thread of a walk finds; at its end it goes to the others.
+struct Share<'a> {
+    own: Option<Best>,
+    whole: &'a Mutex<Best>,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take() {
+            let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+            whole.absorb(own);
+        }
     }
+}
+
+fn in_order(given: &Arguments, best: Best, what: &str, unreadable: u64) -> ToolOutput {
     let line = |(size, path): (u64, PathBuf)| match given.sort {
         Sort::Path => path.display().to_string(),
         Sort::Size => format!("{size}\t{}", path.display()),
     };
-    listing(matches, kept.into_iter().map(line), what, unreadable)
+    let (matches, found) = best.finish();
+    listing(matches, found.into_iter().map(line), what, unreadable)
 }
 
 fn pattern_of(name: &str) -> String {
@@ -261,13 +278,15 @@ fn from_index(under: &Path, given: &Arguments, listed: Vec<PathBuf>, made: Vec<P
     if kept.is_empty() {
         return None;
     }
-    let found = kept.len() as u64;
-    kept.truncate(MAX_KEPT);
+    let mut best = Best::new(given.sort, MAX_LISTED);
+    for (size, path) in kept {
+        best.note(size, &path);
+    }
     let what = format!(
         "were found under {}, in the system's index, which may lack the newest",
         under.display()
     );
-    Some(in_order(given, kept, found, &what, 0))
+    Some(in_order(given, best, &what, 0))
 }
 
 /// A pattern where the text has wildcards, else any name that contains it; letter case never matters.

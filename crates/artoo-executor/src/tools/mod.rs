@@ -4,6 +4,7 @@
 //! folders they are given. Must not know the gate, the model or the conversation: a tool merely says what a call would do
 //! and refuses to do more than it was permitted.
 
+mod best;
 pub(crate) mod change;
 mod delete_files;
 mod edit_file;

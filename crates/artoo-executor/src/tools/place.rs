@@ -77,7 +77,7 @@ impl Places {
             .iter()
             .any(|scope| within(real, &self.absolute(scope, &self.cwd)));
         let reach = if self.is_own(real) {
-            Reach::Elsewhere
+            Reach::Records
         } else if invocation.created.iter().any(|made| Path::new(made) == real) {
             Reach::OwnFiles
         } else if scoped {

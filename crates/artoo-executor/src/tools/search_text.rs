@@ -208,6 +208,7 @@ fn search_file(
 ) {
     let mut lines = Lines {
         path: path.strip_prefix(root).unwrap_or(path),
+        shown: String::new(),
         text: String::new(),
         matches: 0,
         full: tally.kept.load(Ordering::Relaxed) >= KEPT,
@@ -239,6 +240,8 @@ fn search_file(
 /// The matching lines of one file.
 struct Lines<'a> {
     path: &'a Path,
+    /// The path as it stands before each line, made for the first.
+    shown: String,
     text: String,
     matches: u64,
     full: bool,
@@ -259,10 +262,13 @@ impl Lines<'_> {
         let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let shown = line.get(..LINE_SHOWN).unwrap_or(line);
+        if self.shown.is_empty() {
+            self.shown = self.path.display().to_string().replace('\n', "\\n");
+        }
         let _ = write!(
             self.text,
             "{}{mark}{}{mark}{}",
-            self.path.display().to_string().replace('\n', "\\n"),
+            self.shown,
             number.unwrap_or_default(),
             String::from_utf8_lossy(shown)
         );

@@ -19,8 +19,9 @@ use super::find_files;
 use super::place::{landing, worst};
 use super::redirect::{NameSearch, name_search};
 use super::{Places, ToolSettings, arguments, exceeds, failed, failed_by_system, invalid};
+use crate::anchored::MadeFiles;
 use crate::classify::{CommandClass, WrittenPath, classify};
-use crate::gate::{Grant, is_free};
+use crate::gate::{Grant, exact, is_free};
 use crate::sandbox::{Allows, Confinement, Sandbox, Writable};
 use crate::spawn::{self, Ended, Launch};
 
@@ -58,43 +59,77 @@ impl Shell {
 
     /// What a command may do that nobody allowed: look, and write where the gate lets it. One that is allowed may do
     /// everything, unless it is allowed for its paths alone.
-    fn confinement(&self, assessment: &Assessment, permit: Permit, invocation: &Invocation) -> Confinement {
+    fn confinement(
+        &self,
+        class: &CommandClass,
+        assessment: &Assessment,
+        permit: Permit,
+        invocation: &Invocation,
+    ) -> Result<(Confinement, MadeFiles), String> {
         if permit.confirmed {
-            return self.by_path(assessment).unwrap_or(Confinement::Allowed);
+            return self.by_path(class, assessment);
         }
         let effect = assessment.effect;
         if effect <= EffectClass::Fetch {
-            return Confinement::Read;
+            return Ok((Confinement::Read, MadeFiles::default()));
         }
-        Confinement::Write(self.writable(invocation))
+        Ok((Confinement::Write(self.writable(invocation)), MadeFiles::default()))
     }
 
-    /// What a grant leaves that names paths only; `None` where the person, or a grant, named the command itself.
+    /// What a grant leaves that names paths only; everything where the person, or a grant, named the command itself.
     ///
-    /// A file that is not there yet cannot be opened beforehand, so the folder that it comes to may get new files. Where
-    /// nothing can hold a command to that, it is as the person allowed it: unconfined.
-    fn by_path(&self, assessment: &Assessment) -> Option<Confinement> {
+    /// Exactly those paths are opened and nothing beside or above them: a new file is made before the command begins, and for
+    /// a new folder only folders may be made where it comes to. Where nothing can hold a command to that, it is as the person
+    /// allowed it: unconfined.
+    fn by_path(&self, class: &CommandClass, assessment: &Assessment) -> Result<(Confinement, MadeFiles), String> {
         let named = self.grants.iter().any(|grant| grant.covers_words(assessment));
         let by_path = self.grants.iter().any(|grant| grant.covers_paths(assessment));
-        if named || !by_path || self.sandbox.absent_for_writes().is_some() {
-            return None;
+        if named || !by_path || assessment.reach == Reach::Records || self.sandbox.absent_for_writes().is_some() {
+            return Ok((Confinement::Allowed, MadeFiles::default()));
         }
-        let place = |path: &String| {
-            let path = PathBuf::from(path);
-            if path.symlink_metadata().is_ok() {
-                return Some(Writable {
-                    path,
-                    allows: Allows::Changing,
-                });
+        let (mut places, mut made) = (Vec::new(), MadeFiles::default());
+        for written in &class.writes {
+            let (text, is_folder) = match written {
+                WrittenPath::File(text) => (text, false),
+                WrittenPath::Folder(text) => (text, true),
+                WrittenPath::Unknown => continue,
+            };
+            let path = landing(&self.places.commanded(text)).map_err(|error| format!("{text}: {error}"))?;
+            if path.is_dir() {
+                // Making a folder that is there changes nothing, and no command writes to one.
+                continue;
             }
-            let existing = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
-            Some(Writable {
-                path: existing.to_owned(),
-                allows: Allows::Making,
-            })
-        };
-        let paths = assessment.targets.get(1..).unwrap_or_default();
-        Some(Confinement::Write(paths.iter().filter_map(place).collect()))
+            let (path, allows) = if path.symlink_metadata().is_ok() {
+                (path, Allows::Changing)
+            } else {
+                let remedy = |why: &str| {
+                    let words = exact(&Assessment {
+                        targets: assessment.targets.iter().take(1).cloned().collect(),
+                        ..assessment.clone()
+                    });
+                    let words = words.map(|grant| format!(", or `--allow` {}", String::from(grant)));
+                    format!(
+                        "the grant for {} opens nothing above it, and {why}: make the folder in a call of its own first{}",
+                        path.display(),
+                        words.unwrap_or_default()
+                    )
+                };
+                let parent = path.parent().filter(|parent| parent.is_dir());
+                let parent = parent.ok_or_else(|| remedy("the folder that it comes to is not there"))?;
+                if is_folder && self.places.opens_own(parent) {
+                    return Err(remedy("artoo's own records are below the folder that it comes to"));
+                }
+                if is_folder {
+                    (parent.to_owned(), Allows::Folders)
+                } else {
+                    made.make(&path)
+                        .map_err(|error| remedy(&format!("it cannot be made beforehand ({error})")))?;
+                    (path, Allows::Changing)
+                }
+            };
+            places.push(Writable { path, allows });
+        }
+        Ok((Confinement::Write(places), made))
     }
 
     /// What a call would do, in the words of the gate.
@@ -177,13 +212,20 @@ impl Shell {
                         real.starts_with(&place.path)
                             && (effect == EffectClass::Create || place.allows == Allows::Changing)
                     });
-                    effects.push((effect, if opened { reach } else { Reach::Elsewhere }));
+                    let reach = if opened || reach == Reach::Records {
+                        reach
+                    } else {
+                        Reach::Elsewhere
+                    };
+                    effects.push((effect, reach));
                     paths.push(real.display().to_string());
                 }
                 Err(_) => effects.push((EffectClass::Modify, Reach::Elsewhere)),
             }
         }
+        let records = effects.iter().any(|(_, reach)| *reach == Reach::Records);
         let (effect, reach) = worst(effects).unwrap_or((EffectClass::External, Reach::Elsewhere));
+        let reach = if records { Reach::Records } else { reach };
         if is_free(effect, reach) && self.absent(class).is_some() {
             return (EffectClass::External, Reach::Elsewhere, paths);
         }
@@ -229,7 +271,7 @@ impl Tool for Shell {
         };
         let class = classify(&given.command);
         let (_, _, paths) = self.judge(&class, invocation);
-        let assessment = self.assessed(class, given.command.clone(), invocation);
+        let assessment = self.assessed(class.clone(), given.command.clone(), invocation);
         if let Some(refusal) = exceeds(assessment.effect, permit) {
             return refusal;
         }
@@ -243,16 +285,25 @@ impl Tool for Shell {
             .timeout_seconds
             .map_or(self.limit, Duration::from_secs)
             .clamp(Duration::from_secs(1), LONGEST);
+        let (confinement, made) = match self.confinement(&class, &assessment, permit, invocation) {
+            Ok(confinement) => confinement,
+            Err(why) => return failed(why, FailureClass::Environmental),
+        };
         let launch = Launch {
             command: given.command,
             cwd: self.places.cwd.clone(),
             environment: self.environment.clone(),
             limit,
             sandbox: self.sandbox.clone(),
-            confinement: self.confinement(&assessment, permit, invocation),
+            confinement,
         };
         match spawn::run(launch).await {
             Ok(ended) => {
+                if ended.exit == Some(0) {
+                    made.keep();
+                } else {
+                    drop(made);
+                }
                 let touched = paths
                     .into_iter()
                     .filter(|path| Path::new(path).symlink_metadata().is_ok())

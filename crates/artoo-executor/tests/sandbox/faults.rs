@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use artoo_executor::mcp::{Server, Way, start};
 use artoo_executor::{Grant, Mask, Places, ToolSettings, Tools};
+use artoo_protocol::message::MustNot;
 use artoo_protocol::ports::Toolbox;
 use artoo_protocol::tool::{EffectClass, Permit};
 use serde_json::json;
@@ -114,7 +115,7 @@ fn tools(base: &Path, sandbox: Sandbox, grants: &[&str]) -> Tools {
             home: base.join("home"),
             cwd: base.to_owned(),
             workspace: base.join("work"),
-            own: None,
+            own: Some(base.join("home/.artoo")),
         },
         // What lies in `bin` is found before what the system has.
         environment: vec![("PATH".into(), format!("{}/bin:/usr/bin:/bin", base.display()).into())],
@@ -165,6 +166,101 @@ async fn a_command_that_is_granted_by_its_paths_writes_those_and_nothing_else() 
         let other = std::fs::read_to_string(base.join("work/old.txt")).unwrap();
         assert_eq!(other == "old\n", held, "{grant}: {done:?}");
     }
+}
+
+/// What a grant by paths opens is tried by a `cat` that is none: it writes wherever it can.
+#[tokio::test]
+async fn a_grant_by_paths_opens_no_folder_above_what_was_granted() {
+    let Some(sandbox) = sandbox() else { return };
+    let cases: [(&str, &str, &[&str], Option<&str>); 6] = [
+        (
+            "cat > home/new.txt",
+            "create:BASE/home/new.txt",
+            &["home/new.txt"],
+            None,
+        ),
+        (
+            "cat > home/a/b/new.txt",
+            "create:BASE/home/a/b/new.txt",
+            &[],
+            Some("is not there"),
+        ),
+        ("cat x | mkdir docs/sub", "create:BASE/docs/*", &["docs/sub"], None),
+        (
+            "cat x | mkdir -p docs/a/b",
+            "create:BASE/docs/*",
+            &[],
+            Some("is not there"),
+        ),
+        (
+            "cat x | mkdir home/sub",
+            "create:BASE/home/*",
+            &[],
+            Some("own records are below"),
+        ),
+        ("cat > home/.artoo/config.toml", "create:BASE/*", &[], None),
+    ];
+    for (command, grant, done, says) in cases {
+        let (_root, base) = world();
+        for folder in ["bin", "home", "home/.artoo", "docs"] {
+            std::fs::create_dir(base.join(folder)).unwrap();
+        }
+        let cat = base.join("bin/cat");
+        let tries =
+            "echo x > home/other; echo x > docs/other; echo x > other; echo x > work/other; echo x > home/.artoo/other";
+        std::fs::write(&cat, format!("#!/bin/bash\n{{ {tries}; }} 2>/dev/null\necho x\n")).unwrap();
+        std::fs::set_permissions(&cat, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let tools = tools(
+            &base,
+            sandbox.clone(),
+            &[&grant.replace("BASE", &base.display().to_string())],
+        );
+        let found = tools.assess(&invocation(command)).await;
+        let given = Grant::parse(&grant.replace("BASE", &base.display().to_string())).unwrap();
+        let decided = artoo_executor::gate::decide(
+            "shell",
+            command,
+            &found,
+            &MustNot::default(),
+            &artoo_protocol::places::Places::default(),
+            &[given],
+            &artoo_executor::gate::Answers::default(),
+        );
+        let artoo_executor::gate::Decision::Run(permit) = decided else {
+            assert!(command.contains(".artoo"), "{command}: {decided:?}");
+            continue;
+        };
+        let ran = tools.run(&invocation(command), permit).await;
+        let error = ran.error.clone().unwrap_or_default();
+        assert_eq!(says.is_some(), ran.error.is_some(), "{command}: {ran:?}");
+        assert!(error.contains(says.unwrap_or_default()), "{command}: {ran:?}");
+        for path in ["home/new.txt", "docs/sub", "home/a", "docs/a", "home/sub"] {
+            assert_eq!(
+                base.join(path).exists(),
+                done.contains(&path),
+                "{command}: {path} {ran:?}"
+            );
+        }
+        for path in ["home/other", "docs/other", "other", "work/other", "home/.artoo/other"] {
+            assert!(!base.join(path).exists(), "{command}: {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_made_for_a_command_that_failed_goes_again() {
+    let Some(sandbox) = sandbox() else { return };
+    let (_root, base) = world();
+    let path = base.join("new.txt");
+    let tools = tools(&base, sandbox, &[&format!("create:{}", path.display())]);
+    let command = invocation("false && echo x > new.txt");
+    let permit = Permit {
+        effect: EffectClass::Create,
+        confirmed: true,
+        seen: tools.assess(&command).await.fingerprint,
+    };
+    assert_eq!(tools.run(&command, permit).await.exit, Some(1));
+    assert!(!path.exists());
 }
 
 /// A server that answers `initialize` and `tools/list`, and starts children that get out of its session first.

@@ -8,8 +8,8 @@ mod gap;
 
 use artoo_protocol::message::{
     BudgetKind, BudgetReached, Cause, ClarificationAnswer, ClarificationRequest, ConfirmationAnswer,
-    ConfirmationRequest, CriterionVerdict, DispatchManifest, Loss, PartialResult, PreviousDirective, SubTaskOutcome,
-    TaskAborted, TaskResumed, TaskSpec, UserInput,
+    ConfirmationRequest, Consent, CriterionVerdict, DispatchManifest, Loss, PartialResult, PreviousDirective,
+    SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec, UserInput,
 };
 use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::text::first_n;
@@ -31,6 +31,17 @@ use crate::signals::Tally;
 pub const WORDING_WAIT: Millis = Millis::from_seconds(20);
 /// Longest goal that is kept, in characters: until R1 has spoken it is the person's raw input.
 const INTENT_MAX: usize = 2_000;
+
+/// Most questions of a task whose grants are remembered.
+const ASKED_MAX: usize = 8;
+
+/// A question to the person, as long as it is open, or when the answer was no.
+#[derive(Clone, Debug)]
+struct Asked {
+    request: String,
+    grant: String,
+    refused: bool,
+}
 
 /// What a transition may look at.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +172,7 @@ pub struct Running {
     task_criteria: Vec<String>,
     megrams: u64,
     seen: Option<Box<Seen>>,
+    asked: Vec<Asked>,
 }
 
 impl Running {
@@ -178,6 +190,7 @@ impl Running {
             task_criteria: Vec::new(),
             megrams: 0,
             seen: None,
+            asked: Vec::new(),
         }
     }
 
@@ -197,12 +210,25 @@ impl Running {
     /// A person is asked to confirm: the clock stands still.
     pub fn confirming(mut self: Box<Self>, at: Frame<'_>, message: &ConfirmationRequest) -> Next {
         self.watch.pause(&confirmation(&message.request_id), at.now);
+        if let Some(grant) = message.grant.as_ref().filter(|_| self.asked.len() < ASKED_MAX) {
+            self.asked.push(Asked {
+                request: message.request_id.clone(),
+                grant: grant.clone(),
+                refused: false,
+            });
+        }
         self.go_on(Vec::new())
     }
 
     /// The person has answered.
     pub fn confirmed(mut self: Box<Self>, at: Frame<'_>, message: &ConfirmationAnswer) -> Next {
         self.watch.resume(&confirmation(&message.request_id), at.now);
+        let refused = matches!(message.consent, Consent::No | Consent::Nobody);
+        self.asked
+            .retain(|asked| refused || asked.request != message.request_id);
+        for asked in &mut self.asked {
+            asked.refused |= asked.request == message.request_id;
+        }
         self.go_on(Vec::new())
     }
 
@@ -244,6 +270,11 @@ impl Running {
     /// The round in short lines; task criteria without a verdict are unverified.
     fn digest(&self, outcomes: &[SubTaskOutcome], task_verdicts: &[CriterionVerdict], tally: &Tally<'_>) -> Digest {
         let mut digest = Digest::of(outcomes, task_verdicts, tally);
+        for asked in self.asked.iter().filter(|asked| asked.refused) {
+            if !digest.grants.contains(&asked.grant) {
+                digest.grants.push(asked.grant.clone());
+            }
+        }
         for criterion in &self.task_criteria {
             let judged = task_verdicts.iter().any(|verdict| verdict.criterion == *criterion);
             if !judged && !digest.unverified.contains(criterion) {

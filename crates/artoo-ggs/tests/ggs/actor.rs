@@ -411,6 +411,7 @@ fn the_time_budget_is_hard_and_waiting_for_a_person_is_left_out() {
         effect: EffectClass::Destroy,
         action: "rm x".into(),
         reason: "it deletes".into(),
+        grant: None,
     };
     assert!(bench.say(ask).is_empty());
     let question = ClarificationRequest {

@@ -54,7 +54,8 @@ fn write(file: &str, text: &str) -> Call {
 /// The command of a step that is done by one; empty for the others.
 fn command(step: &Step) -> String {
     match step {
-        Step::Count { files, place } => format!("{} | wc -l", find(files, place)),
+        // Not by lines: a name may hold a line break.
+        Step::Count { files, place } => format!("{} -print0 | tr -dc '\\0' | wc -c", find(files, place)),
         Step::Measure { unit, file } => format!("wc {} < {}", flag(*unit), shell(file)),
         Step::MeasureAll { unit, files, place } => {
             format!("{} -print0 | xargs -0 -r cat | wc {}", find(files, place), flag(*unit))

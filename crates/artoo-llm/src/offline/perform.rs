@@ -86,10 +86,15 @@ fn begin(step: &Step, user: &str) -> Result<Call, Ending> {
         );
         return Err(Ending::Failed(reason));
     }
+    let context = read_section(user, "context").unwrap_or_default();
+    if let Step::Measure { unit, file } = step
+        && let Some(file) = written(&context, file)
+    {
+        return Ok(command::call(&Step::Measure { unit: *unit, file }, None));
+    }
     let Step::WriteResult { step: number, .. } = step else {
         return Ok(command::call(step, None));
     };
-    let context = read_section(user, "context").unwrap_or_default();
     let result = output_of_step(&context, *number)
         .ok_or_else(|| Ending::Failed(format!("there is no output of step {number} to write")))?;
     let result = result.as_str();
@@ -112,6 +117,22 @@ fn output_of_step(context: &str, number: usize) -> Option<String> {
         Piece::Section { name: "output", body } => Some(body),
         Piece::Section { .. } | Piece::Line(_) => None,
     }
+}
+
+/// Where an earlier step of the chain wrote a file of this bare name, by what the tool said: it went to the workspace, and a
+/// command would look for it in the working directory.
+fn written(context: &str, name: &str) -> Option<String> {
+    let said = pieces(context).filter_map(|piece| match piece {
+        Piece::Section { name: "output", body } => Some(body),
+        Piece::Section { .. } | Piece::Line(_) => None,
+    });
+    let paths = said.filter_map(|body| {
+        let (path, _) = body.trim().rsplit_once(" (")?;
+        let (_, path) = path.split_once(' ')?;
+        let (folder, file) = path.rsplit_once('/')?;
+        (path.starts_with('/') && !folder.contains('\n') && file == name).then(|| path.to_owned())
+    });
+    paths.last()
 }
 
 /// Whether something was left out of a text on its way.
@@ -279,13 +300,36 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_name_that_an_earlier_step_wrote_means_that_file() {
+        let context = |said: &str| {
+            format!(
+                "Output of step 1 (write \"a b\" to x.txt):\n{}",
+                section("output", said)
+            )
+        };
+        for (said, command) in [
+            ("created /home/me/made/x.txt (4 bytes)", "wc -w < /home/me/made/x.txt"),
+            ("created /home/me/made/y.txt (4 bytes)", "wc -w < x.txt"),
+            ("somewhere x.txt (4 bytes)", "wc -w < x.txt"),
+            ("4", "wc -w < x.txt"),
+        ] {
+            let opening = opening("count the words in x.txt", &context(said));
+            assert_eq!(
+                called(&opening),
+                ("shell".into(), json!({ "command": command })),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
     fn a_number_alone_is_the_answer() {
         let sentence = "count the *.rs files in crates";
         assert_eq!(
             called(&opening(sentence, "")),
             (
                 "shell".into(),
-                json!({"command": "test -d crates && find crates -type f -name '*.rs' | wc -l"})
+                json!({"command": "test -d crates && find crates -type f -name '*.rs' -print0 | tr -dc '\\0' | wc -c"})
             )
         );
         let text = |text: &str| ModelContent::Text { text: text.into() };

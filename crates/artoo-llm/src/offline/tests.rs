@@ -214,6 +214,8 @@ fn commands_give_what_the_sentences_ask_for() {
     check("how often does TODO occur in crates?", "3");
     check("what is the largest file in \"my folder\"?", "20\tmy folder/-odd");
     check("find duplicate files in crates", "");
+    std::fs::write(field.path().join("crates/two\nlines.rs"), "").unwrap();
+    check("count the Rust files in crates", "3");
 }
 
 #[test]

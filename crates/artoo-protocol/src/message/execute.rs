@@ -157,6 +157,9 @@ pub struct ConfirmationRequest {
     pub action: String,
     /// Why it has to be asked.
     pub reason: String,
+    /// The narrowest grant that would have allowed it beforehand, `EFFECT:GLOB`; none where nothing may be granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
 }
 
 /// The person's decision.

@@ -5,6 +5,7 @@
 use artoo_protocol::message::{
     Check, DispatchManifest, FailureClass, Mode, OutcomeSummary, ReplanRequest, SubTaskOutcome, VerdictSource,
 };
+use artoo_protocol::overdue::PlanClock;
 use artoo_protocol::stopwatch::Stopwatch;
 use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::CheckRequest;
@@ -76,26 +77,25 @@ impl TaskState {
     }
 
     /// A person was asked, or has answered; waiting is not the task's time.
-    pub(super) fn waiting(&mut self, request: &str, waits: bool, now: Timestamp) {
-        for watch in [&mut self.watch, &mut self.round.watch] {
-            if waits {
-                watch.pause(request, now);
-            } else {
-                watch.resume(request, now);
-            }
+    pub(super) fn waiting(&mut self, request: &str, waits: bool, stamp: Timestamp) {
+        if waits {
+            self.watch.pause(request, stamp);
+        } else {
+            self.watch.resume(request, stamp);
         }
+        self.round.clock.waiting(request, waits, stamp);
     }
 
     /// Another process has taken the task up.
     pub(super) fn away(&mut self, away: Millis) {
         self.watch.away(away);
-        self.round.watch.away(away);
+        self.round.clock.away(away);
     }
 
     /// When an outcome that is still missing counts as failed; `None` where none is awaited or none has a deadline.
-    pub(super) fn deadline(&self, config: &Config) -> Option<Timestamp> {
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
         match self.stage {
-            Stage::Collecting => self.round.deadline(config.judging_time),
+            Stage::Collecting => self.round.deadline(),
             Stage::Checking(..) | Stage::Judging(..) | Stage::Done => None,
         }
     }
@@ -103,12 +103,19 @@ impl TaskState {
     /// Time has passed: what is overdue counts as failed and is not waited for any longer.
     pub(super) fn woken(&mut self, context: &Context<'_>) -> Vec<Effect> {
         if matches!(self.stage, Stage::Collecting) {
-            self.round.give_up_overdue(context.config.judging_time, context.now);
+            self.round.give_up_overdue(PlanClock::heard_until(context.now));
         }
         self.look(context)
     }
 
-    pub(super) fn concluded(&mut self, outcome: SubTaskOutcome, context: &Context<'_>) -> Vec<Effect> {
+    /// A subtask's outcome, said at this moment. One that comes too late finds its subtask given up: R2, which heard it too,
+    /// goes by the same rule.
+    pub(super) fn concluded(
+        &mut self,
+        outcome: SubTaskOutcome,
+        stamp: Timestamp,
+        context: &Context<'_>,
+    ) -> Vec<Effect> {
         let touched = outcome.tool_calls.iter().flat_map(|call| &call.touched);
         for path in touched.chain(&outcome.made) {
             if self.made.len() < MADE_MAX && !self.made.contains(path) {
@@ -116,7 +123,8 @@ impl TaskState {
             }
         }
         if matches!(self.stage, Stage::Collecting) {
-            self.round.note(outcome, context.now);
+            self.round.give_up_overdue(stamp);
+            self.round.note(outcome, stamp);
         }
         self.look(context)
     }

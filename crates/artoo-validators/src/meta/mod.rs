@@ -16,7 +16,7 @@ mod tests;
 use artoo_protocol::message::{OutcomeSummary, ReplanRequest};
 use artoo_protocol::model::{ModelRequest, Tier};
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Actor, CallId, Command, Event, Message, Millis, Role, TaskId, Tasks, Timestamp};
+use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Tasks, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,6 @@ pub struct Config {
     pub judge: Tier,
     /// Who judges a verifiable criterion without a check.
     pub judges: Judges,
-    /// How long after its stated deadline an outcome is still waited for: the attempt has ended by then, and has to be judged.
-    pub judging_time: Millis,
 }
 
 impl Default for Config {
@@ -46,7 +44,6 @@ impl Default for Config {
             max_replans: 3,
             judge: Tier::Brain,
             judges: Judges::One,
-            judging_time: Millis::from_seconds(60),
         }
     }
 }
@@ -114,7 +111,8 @@ impl MetaValidator {
         }
     }
 
-    fn told(&mut self, now: Timestamp, message: Message) -> Vec<Effect> {
+    /// A message, heard now and stamped when it was said.
+    fn told(&mut self, now: Timestamp, stamp: Timestamp, message: Message) -> Vec<Effect> {
         let context = Context {
             config: &self.config,
             prompts: &self.prompts,
@@ -128,17 +126,17 @@ impl MetaValidator {
             }
             Message::SubTaskOutcome(outcome) => {
                 let task = self.tasks.get_mut(&outcome.parent_task_id);
-                task.map(|task| task.concluded(outcome, &context))
+                task.map(|task| task.concluded(outcome, stamp, &context))
             }
             Message::ConfirmationRequest(asked) => {
                 if let Some(task) = self.tasks.get_mut(&asked.task_id) {
-                    task.waiting(&asked.request_id, true, now);
+                    task.waiting(&asked.request_id, true, stamp);
                 }
                 None
             }
             Message::ConfirmationAnswer(answer) => {
                 if let Some(task) = self.tasks.get_mut(&answer.task_id) {
-                    task.waiting(&answer.request_id, false, now);
+                    task.waiting(&answer.request_id, false, stamp);
                 }
                 None
             }
@@ -165,7 +163,7 @@ impl Actor for MetaValidator {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Message { envelope } => self.told(now, envelope.payload),
+            Event::Message { envelope } => self.told(now, envelope.timestamp, envelope.payload),
             Event::Answer { task_id, call, answer } => {
                 let context = Context {
                     config: &self.config,
@@ -189,8 +187,7 @@ impl Actor for MetaValidator {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let tasks = self.tasks.states();
-        tasks.filter_map(|task| task.deadline(&self.config)).min()
+        self.tasks.states().filter_map(TaskState::deadline).min()
     }
 
     fn open_tasks(&self) -> usize {

@@ -3,15 +3,15 @@
 //! Owns when a round is complete and what counts as failed. The gate is code: one failed subtask, and no model is asked. An
 //! outcome that is overdue counts as failed: nothing is waited for in vain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use artoo_protocol::message::{
     DispatchManifest, FailureClass, OutcomeStatus, PlannedSubTask, ReplanRequest, SubTaskOutcome, ToolCall, Verdict,
     VerdictSource,
 };
-use artoo_protocol::stopwatch::Stopwatch;
+use artoo_protocol::overdue::PlanClock;
 use artoo_protocol::text::one_line;
-use artoo_protocol::{Millis, SubTaskId, Timestamp, message::Recommendation};
+use artoo_protocol::{SubTaskId, Timestamp, message::Recommendation};
 use serde_json::Value;
 
 use crate::verdicts;
@@ -20,11 +20,15 @@ use crate::verdicts;
 #[derive(Debug)]
 pub(super) struct Round {
     pub(super) manifest: DispatchManifest,
-    /// Time since the dispatch, without the time that a person was waited for: no deadline passes then.
-    pub(super) watch: Stopwatch,
+    /// When what is missing is overdue; R2 keeps the same.
+    pub(super) clock: PlanClock,
     outcomes: BTreeMap<SubTaskId, SubTaskOutcome>,
-    /// When the group that is awaited began.
-    group_since: Timestamp,
+    /// The group of each planned subtask.
+    groups: BTreeMap<SubTaskId, u32>,
+    /// How many outcomes are missing, of the groups that miss one. A count of its own, because a plan may have a thousand.
+    missing: BTreeMap<u32, usize>,
+    /// The first group that holds a failure.
+    failed_group: Option<u32>,
     /// Matched outcomes of earlier rounds that count in this one, in the order of the manifest.
     carried: Vec<SubTaskOutcome>,
 }
@@ -41,8 +45,10 @@ pub(super) enum Gate {
 impl Round {
     pub(super) fn new(manifest: DispatchManifest) -> Self {
         Self {
-            watch: Stopwatch::start(manifest.dispatched_at),
-            group_since: manifest.dispatched_at,
+            clock: PlanClock::start(manifest.dispatched_at),
+            groups: groups(&manifest),
+            missing: missing(&manifest),
+            failed_group: None,
             manifest,
             outcomes: BTreeMap::new(),
             carried: Vec::new(),
@@ -79,11 +85,13 @@ impl Round {
         self.manifest.round == manifest.round && self.manifest.subtask_ids == manifest.subtask_ids
     }
 
-    /// Notes an outcome; the first one of each planned subtask counts, any other changes nothing.
-    pub(super) fn note(&mut self, mut outcome: SubTaskOutcome, now: Timestamp) {
+    /// Notes an outcome that was said at this moment; the first one of each planned subtask counts, any other changes nothing.
+    pub(super) fn note(&mut self, mut outcome: SubTaskOutcome, stamp: Timestamp) {
         let id = outcome.subtask_id.clone();
-        let planned = self.manifest.subtasks.iter().any(|planned| planned.subtask_id == id);
-        if !planned || self.outcomes.contains_key(&id) {
+        let Some(&group) = self.groups.get(&id) else {
+            return;
+        };
+        if self.outcomes.contains_key(&id) {
             return;
         }
         if outcome.status == OutcomeStatus::Matched
@@ -93,78 +101,80 @@ impl Round {
             outcome.status = OutcomeStatus::Failed;
             outcome.failure_reason = Some(reason);
         }
-        let before = self.present();
+        if outcome.status != OutcomeStatus::Matched {
+            self.failed_group = Some(self.failed_group.map_or(group, |before| before.min(group)));
+        }
         self.outcomes.insert(id, outcome);
+        let before = self.present();
+        if let Some(left) = self.missing.get_mut(&group) {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.missing.remove(&group);
+            }
+        }
         if self.present() != before {
-            self.group_since = now;
+            self.clock.next_group(stamp);
         }
     }
 
     /// The group that is awaited: the first one with a missing outcome.
     fn present(&self) -> Option<u32> {
-        let missing = self.manifest.subtasks.iter().filter(|s| self.is_missing(s));
-        missing.map(|planned| planned.sequence).min()
+        self.missing.keys().next().copied()
     }
 
     fn is_missing(&self, planned: &PlannedSubTask) -> bool {
         !self.outcomes.contains_key(&planned.subtask_id)
     }
 
-    /// The missing outcomes of the present group that have a deadline, with the moment from which they count as failed.
-    ///
-    /// A deadline that had passed when the group began is none, as for whoever sent its subtasks out.
-    fn due(&self, judging_time: Millis) -> impl Iterator<Item = (&PlannedSubTask, Timestamp)> {
-        let (present, began) = (self.present(), self.manifest.dispatched_at);
-        let awaited = self.manifest.subtasks.iter();
-        awaited
-            .filter(move |planned| Some(planned.sequence) == present && self.is_missing(planned))
-            .filter_map(move |planned| {
-                let stated = planned.deadline.filter(|deadline| *deadline > self.group_since)?;
-                let due = self.watch.reaches(stated.since(began).saturating_add(judging_time))?;
-                Some((planned, due))
-            })
+    /// The missing outcomes of the present group that have a deadline.
+    fn awaited(&self) -> impl Iterator<Item = &PlannedSubTask> {
+        let present = self.present();
+        let planned = self.manifest.subtasks.iter();
+        planned.filter(move |planned| {
+            planned.deadline.is_some() && Some(planned.sequence) == present && self.is_missing(planned)
+        })
     }
 
     /// When the next missing outcome is overdue; `None` while a person is waited for, and where no deadline was stated: then
     /// the time budget of the task, which the controller keeps, is the end.
-    pub(super) fn deadline(&self, judging_time: Millis) -> Option<Timestamp> {
-        self.due(judging_time).map(|(_, due)| due).min()
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let stated = self.awaited().filter_map(|planned| planned.deadline);
+        stated.filter_map(|deadline| self.clock.waits_until(deadline)).min()
     }
 
-    /// Gives every overdue subtask an outcome that says so. What comes for it later is a duplicate.
-    pub(super) fn give_up_overdue(&mut self, judging_time: Millis, now: Timestamp) {
+    /// Gives every subtask that was overdue at this moment an outcome that says so. What comes for it later is a duplicate.
+    pub(super) fn give_up_overdue(&mut self, stamp: Timestamp) {
         let overdue: Vec<_> = self
-            .due(judging_time)
-            .filter(|(_, due)| *due <= now)
-            .map(|(planned, _)| overdue(planned, &self.manifest))
+            .awaited()
+            .filter(|planned| self.clock.is_overdue(planned.deadline, stamp))
+            .map(|planned| overdue(planned, &self.manifest))
             .collect();
         for outcome in overdue {
-            self.note(outcome, now);
+            self.note(outcome, stamp);
         }
     }
 
     /// Opens when every subtask matched, or when a group is complete and one of it did not match. Then the subtasks of
     /// later groups, which R2 will not start any more, are given outcomes that say so.
     pub(super) fn gate(&mut self) -> Option<Gate> {
-        let sequences: BTreeSet<u32> = self.manifest.subtasks.iter().map(|s| s.sequence).collect();
-        for sequence in sequences {
-            let group = || self.manifest.subtasks.iter().filter(|s| s.sequence == sequence);
-            let outcomes: Option<Vec<_>> = group().map(|s| self.outcomes.get(&s.subtask_id)).collect();
-            let outcomes = outcomes?;
-            if outcomes.iter().any(|outcome| outcome.status != OutcomeStatus::Matched) {
-                self.fill_not_run(sequence);
-                return Some(Gate::SomeFailed);
-            }
+        let present = self.present();
+        if let Some(failed) = self.failed_group
+            && present.is_none_or(|present| failed < present)
+        {
+            self.fill_not_run(failed);
+            return Some(Gate::SomeFailed);
         }
         // A plan without subtasks has shown nothing.
-        Some(if self.outcomes.is_empty() {
+        let shown = if self.outcomes.is_empty() {
             Gate::SomeFailed
         } else {
             Gate::AllMatched
-        })
+        };
+        present.is_none().then_some(shown)
     }
 
     fn fill_not_run(&mut self, failed_sequence: u32) {
+        self.missing.clear();
         for planned in &self.manifest.subtasks {
             self.outcomes
                 .entry(planned.subtask_id.clone())
@@ -191,6 +201,21 @@ impl Round {
             .flat_map(|outcome| outcome.tool_calls)
             .collect()
     }
+}
+
+fn groups(manifest: &DispatchManifest) -> BTreeMap<SubTaskId, u32> {
+    let planned = manifest.subtasks.iter();
+    planned
+        .map(|planned| (planned.subtask_id.clone(), planned.sequence))
+        .collect()
+}
+
+fn missing(manifest: &DispatchManifest) -> BTreeMap<u32, usize> {
+    let mut missing = BTreeMap::new();
+    for group in groups(manifest).into_values() {
+        *missing.entry(group).or_default() += 1;
+    }
+    missing
 }
 
 fn not_run(planned: &PlannedSubTask, manifest: &DispatchManifest, failed_sequence: u32) -> SubTaskOutcome {

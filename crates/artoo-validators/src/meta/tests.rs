@@ -381,6 +381,7 @@ fn waiting_for_a_person_is_not_the_tasks_time() {
         effect: EffectClass::Modify,
         action: "sed -i".into(),
         reason: String::new(),
+        grant: None,
     });
     bench.now = 60_100;
     bench.tell(ConfirmationAnswer {
@@ -542,6 +543,21 @@ fn an_outcome_that_is_missing_at_its_deadline_counts_as_failed_and_is_not_waited
 }
 
 #[test]
+fn what_was_said_in_time_counts_and_what_was_said_too_late_does_not() {
+    for (millis, counts) in [(63_999, true), (64_000, false)] {
+        let mut bench = Bench::with(with_deadlines(&[1, 2], &[Some(5_000), None]));
+        bench.now = millis;
+        // The same moment decides for R2, which starts the second group or does not.
+        let effects = bench.tell(outcome("s1", Matched));
+        if counts {
+            assert!(effects.is_empty());
+        } else {
+            assert_eq!(replanned(&effects).failed_subtasks, [SubTaskId::new("s1")]);
+        }
+    }
+}
+
+#[test]
 fn of_two_deadlines_the_first_does_not_end_the_wait_for_the_other() {
     let mut bench = Bench::with(with_deadlines(&[1, 1], &[Some(5_000), Some(9_000)]));
     assert!(bench.wake_at(65_000).is_empty(), "the group is still awaited");
@@ -555,7 +571,7 @@ fn of_two_deadlines_the_first_does_not_end_the_wait_for_the_other() {
 }
 
 #[test]
-fn no_deadline_passes_while_a_person_is_asked_and_none_is_kept_for_a_group_that_has_not_begun() {
+fn no_deadline_passes_while_a_person_is_asked_and_a_group_that_begins_late_has_time_to_say_so() {
     let mut bench = Bench::with(with_deadlines(&[1, 2], &[Some(5_000), Some(6_000)]));
     bench.now = 1_000;
     bench.tell(ConfirmationRequest {
@@ -566,6 +582,7 @@ fn no_deadline_passes_while_a_person_is_asked_and_none_is_kept_for_a_group_that_
         effect: EffectClass::Modify,
         action: "sed -i".into(),
         reason: String::new(),
+        grant: None,
     });
     assert_eq!(bench.waits_until(), None, "a person may take any time");
     assert!(bench.wake_at(500_000).is_empty());
@@ -575,10 +592,10 @@ fn no_deadline_passes_while_a_person_is_asked_and_none_is_kept_for_a_group_that_
         consent: Consent::Yes,
     });
     assert_eq!(bench.waits_until(), Some(65_000 + 499_000));
-    bench.now = 501_000;
+    bench.now = 510_000;
     assert!(bench.tell(outcome("s1", Matched)).is_empty());
-    // The second group began after its deadline, so for R2 and R3 it has none, and for R4b neither.
-    assert_eq!(bench.waits_until(), None);
+    // The second group began after its deadline: R3 says so at once, and that is waited for.
+    assert_eq!(bench.waits_until(), Some(510_000 + 60_000));
     let asked = bench.tell(outcome("s2", Matched));
     assert_eq!(bench.waits_until(), None, "judging has no outcome to wait for");
     let _ = merging(&asked);
