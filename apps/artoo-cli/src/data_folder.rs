@@ -3,10 +3,14 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use artoo_protocol::Timestamp;
 
 use crate::failure::Failure;
+
+/// Longer than a look at the lock takes.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A data folder that this process may write to, until the value is dropped.
 #[derive(Debug)]
@@ -26,7 +30,7 @@ impl DataFolder {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut lock = options.open(&lock_path).map_err(|e| unwritable(path, &e))?;
-        match lock.try_lock() {
+        match try_twice(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -56,6 +60,34 @@ impl DataFolder {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Who only looks whether the lock is held ([`held_since`]) has it for a moment, which must not be taken for a holder.
+fn try_twice(lock: &File) -> Result<(), TryLockError> {
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            std::thread::sleep(LOOK);
+            lock.try_lock()
+        }
+        done => done,
+    }
+}
+
+/// Since when a living process has held the data folder, by its own note; `None` when none does.
+pub fn held_since(path: &Path) -> Option<Timestamp> {
+    let mut lock = File::open(path.join("artoo.lock")).ok()?;
+    let mut note = String::new();
+    (&mut lock).take(200).read_to_string(&mut note).ok()?;
+    let (_, rest) = note.split_once("process ")?;
+    let (pid, since) = rest.trim().split_once(", since ")?;
+    let pid = rustix::process::Pid::from_raw(pid.parse().ok()?)?;
+    let alive = match rustix::process::test_kill_process(pid) {
+        Ok(()) => true,
+        Err(error) => error == rustix::io::Errno::PERM,
+    };
+    // Another process may have got the number of a dead one; the lock itself dies with its process.
+    let held = alive && matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+    if held { Timestamp::parse(since).ok() } else { None }
 }
 
 /// Makes a folder that only its owner can read.
@@ -95,7 +127,10 @@ mod tests {
             failure.message
         );
         let path = first.path().to_owned();
+        assert_eq!(held_since(&path), Some(now));
         drop(first);
+        // The note is still there, and its process alive.
+        assert_eq!(held_since(&path), None);
         assert!(DataFolder::open(&path, now).is_ok());
     }
 

@@ -18,6 +18,7 @@ mod prompts;
 mod repl;
 mod report;
 mod resume;
+mod role_settings;
 mod roles;
 mod session;
 mod settings;
@@ -218,13 +219,16 @@ fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) 
         output::note("artoo: no task was interrupted; there is nothing to go on with");
         return Ok(0);
     };
+    let (data, task) = resume::take(&settings, &task)?;
     task.apply_to(&mut settings)?;
     notices(&settings, show);
     asynchronously(async {
         let terminal = Arc::new(Terminal::detect());
         let mut signals = Signals::listen()?;
-        let again = task.settle(&*terminal).await?;
-        let starting = System::resume(&settings, env, show == Show::Nothing, &task, &again);
+        let starting = async {
+            let again = task.settle(&*terminal).await?;
+            System::resume(&settings, env, show == Show::Nothing, data, &task, &again).await
+        };
         let system = tokio::select! {
             system = starting => system?,
             why = signals.next() => return Err(Failure { message: why.to_owned(), hint: None, code: 130 }),

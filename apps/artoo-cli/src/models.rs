@@ -40,9 +40,9 @@ pub fn build(settings: &Settings, quiet: bool) -> Result<Arc<dyn LanguageModel>,
     let Some(path) = &settings.record else { return Ok(model) };
     let models = settings.models();
     let keys = models.iter().filter_map(|choice| choice.api_key().map(Secret::new));
-    let recorder = Recorder::create(path, model, keys.collect(), places(settings)).map_err(|e| match e {
+    let recorder = Recorder::create(path, model, keys.collect(), places(settings)).map_err(|error| match error {
         CassetteError::File { path, source } => Failure::unwritable(&path, &source),
-        other => Failure::usage(other.to_string()),
+        line @ CassetteError::Line { .. } => Failure::usage(line.to_string()),
     })?;
     Ok(Arc::new(recorder))
 }

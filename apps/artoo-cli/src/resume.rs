@@ -6,17 +6,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use artoo_bus::SystemClock;
 use artoo_bus::journal::read::{self, Found};
 use artoo_bus::journal::summary::{Status, TaskSummary};
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::{ConfirmationRequest, Consent, Message};
-use artoo_protocol::ports::Confirm;
+use artoo_protocol::ports::{Clock, Confirm};
 use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::tool::{Invocation, Permit};
-use artoo_protocol::{CallId, TaskId, Timestamp};
+use artoo_protocol::{CallId, TaskId};
 use serde_json::Value;
 
 use crate::commands::tasks;
+use crate::data_folder::DataFolder;
 use crate::failure::Failure;
 use crate::output;
 use crate::roles::RoleSettings;
@@ -40,6 +42,16 @@ pub struct Unfinished {
     pub invocation: Invocation,
     /// What it was allowed.
     pub permit: Permit,
+}
+
+/// Takes the data folder for going on with a task, before anything about it is asked, and reads the task again: another process may
+/// have gone on with it meanwhile, and what a person then allows must be about what is left.
+///
+/// # Errors
+/// [`Failure`] when another process has the folder, or the task has ended meanwhile.
+pub fn take(settings: &Settings, task: &Interrupted) -> Result<(DataFolder, Interrupted), Failure> {
+    let data = DataFolder::open(&settings.data_dir, SystemClock.now())?;
+    Ok((data, read_interrupted(task.found.clone())?))
 }
 
 /// Tasks that did not end, newest first.
@@ -94,6 +106,10 @@ pub fn choose(data: &Path, named: Option<&str>) -> Result<Option<Interrupted>, F
             None => return Ok(None),
         }
     };
+    read_interrupted(found).map(Some)
+}
+
+fn read_interrupted(found: Found) -> Result<Interrupted, Failure> {
     let records = tasks::contents(&found)?.records;
     let summary =
         TaskSummary::of(&records).ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
@@ -107,13 +123,9 @@ pub fn choose(data: &Path, named: Option<&str>) -> Result<Option<Interrupted>, F
         let message = format!("{} was stopped before its task was written down", found.task_id);
         return Err(Failure::usage(message).hint("give the task again"));
     }
-    let roles = RoleSettings::of_journal(&records).ok_or_else(|| {
-        Failure::failed(format!(
-            "{} cannot go on: its journal does not hold the settings of its roles",
-            found.task_id
-        ))
-    })?;
-    Ok(Some(Interrupted { found, records, roles }))
+    let roles = RoleSettings::of_journal(&records)
+        .map_err(|why| Failure::failed(format!("{} cannot go on: its journal {why}", found.task_id)))?;
+    Ok(Interrupted { found, records, roles })
 }
 
 impl Interrupted {
@@ -210,17 +222,4 @@ fn action(invocation: &Invocation) -> String {
         Some(command) => command.to_owned(),
         None => format!("{} {}", invocation.tool, invocation.input),
     }
-}
-
-/// Since when a living process has held the data folder, by its own note; `None` when none does.
-pub fn held_since(data: &Path) -> Option<Timestamp> {
-    let note = std::fs::read_to_string(data.join("artoo.lock")).ok()?;
-    let (_, rest) = note.split_once("process ")?;
-    let (pid, since) = rest.trim().split_once(", since ")?;
-    let pid = rustix::process::Pid::from_raw(pid.parse().ok()?)?;
-    let alive = match rustix::process::test_kill_process(pid) {
-        Ok(()) => true,
-        Err(error) => error == rustix::io::Errno::PERM,
-    };
-    if alive { Timestamp::parse(since).ok() } else { None }
 }

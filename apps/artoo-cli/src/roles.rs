@@ -49,12 +49,21 @@ pub struct Validator<C: Default, P: Default> {
 }
 
 impl RoleSettings {
-    /// The settings that a journal was made with; `None` where it does not hold them.
-    pub fn of_journal(records: &[Record]) -> Option<Self> {
-        let Some(Entry::Opened { settings, .. }) = records.first().map(|record| &record.entry) else {
-            return None;
+    /// The settings that a journal was made with.
+    ///
+    /// # Errors
+    /// In words that follow the journal's name, when its first record does not hold them.
+    pub fn of_journal(records: &[Record]) -> Result<Self, String> {
+        let Some(Entry::Opened { settings, artoo, .. }) = records.first().map(|record| &record.entry) else {
+            return Err("has no first record".to_owned());
         };
-        serde_json::from_value(settings.get("roles")?.clone()).ok()
+        let roles = settings.get("roles").ok_or_else(|| {
+            format!(
+                "does not hold the settings of its roles in its first record: artoo {artoo}, which made it, did not write them down, or somebody changed it"
+            )
+        })?;
+        serde_json::from_value(roles.clone())
+            .map_err(|error| format!("is damaged in line 1: the settings of its roles cannot be read: {error}"))
     }
 
     /// Builds every role and hands it over: the one list of the roles that a process has.

@@ -10,13 +10,11 @@ use artoo_bus::journal::{Redactor, read};
 use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Notice, Ports, Runtime, SystemClock};
 use artoo_executor::{Grant, Places, Sandbox, ToolSettings, Tools, UndoStore, WebSettings};
 use artoo_protocol::journal::Entry;
-use artoo_protocol::model::Tier;
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_variable;
-use artoo_protocol::tool::ToolSpec;
-use artoo_protocol::{Answer, CallId, LocalZone, Millis};
+use artoo_protocol::{Answer, CallId, Millis};
+use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
-use artoo_validators::{Judges, WorldChecks};
 use serde_json::json;
 
 use crate::auditing::Auditing;
@@ -25,14 +23,15 @@ use crate::dreaming::{Dreaming, Wiring};
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
 use crate::resume::Interrupted;
-use crate::roles::{RoleSettings, Validator};
+use crate::role_settings::role_settings;
+use crate::roles::RoleSettings;
 use crate::settings::{Environment, ModelChoice, Settings};
 use crate::signals::Signals;
 use crate::spending::{meter, price};
 use crate::{models, output, prompts};
 
 /// Folder of the data folder for outputs that are too long for a message.
-const OUTPUTS: &str = "outputs";
+pub const OUTPUTS: &str = "outputs";
 /// How long a shutdown waits for what is under way.
 const GRACE: Millis = Millis(1_000);
 
@@ -60,7 +59,11 @@ impl System {
             .collect::<Result<Vec<_>, _>>();
         let grants = grants
             .map_err(|e| Failure::usage(e.to_string()).hint("write --allow EFFECT:GLOB, such as modify:/srv/site/*"))?;
-        let surroundings = Surroundings::of(settings, env, quiet).await?;
+        // Before anything is made on the disk.
+        let model = models::build(settings, quiet)?;
+        // Before the tools: a second artoo starts no servers.
+        let data = DataFolder::open(&settings.data_dir, SystemClock.now())?;
+        let surroundings = Surroundings::of(settings, env, quiet, model, data).await;
         let mut roles = role_settings(settings, env, grants, surroundings.tools.specs());
         let own = prompts::replace(&mut roles, &settings.data_dir)?;
         if !own.is_empty() && !quiet {
@@ -70,7 +73,8 @@ impl System {
         surroundings.host(settings, env, journal, 1, |runtime| roles.spawn(runtime))
     }
 
-    /// Starts everything where an interrupted task stopped; the actions in `again` are done again.
+    /// Starts everything where an interrupted task stopped, in the data folder that was taken for it; the actions in `again` are done
+    /// again.
     ///
     /// # Errors
     /// [`Failure`] when the data folder cannot be used or the task cannot go on.
@@ -78,10 +82,12 @@ impl System {
         settings: &Settings,
         env: &Environment,
         quiet: bool,
+        data: DataFolder,
         task: &Interrupted,
         again: &BTreeSet<CallId>,
     ) -> Result<Self, Failure> {
-        let surroundings = Surroundings::of(settings, env, quiet).await?;
+        let model = models::build(settings, quiet)?;
+        let surroundings = Surroundings::of(settings, env, quiet, model, data).await;
         let journal = surroundings.journal(settings, env, &task.roles)?;
         let records = journal
             .resume(task.task_id())
@@ -172,20 +178,23 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    async fn of(settings: &Settings, env: &Environment, quiet: bool) -> Result<Self, Failure> {
+    async fn of(
+        settings: &Settings,
+        env: &Environment,
+        quiet: bool,
+        model: Arc<dyn LanguageModel>,
+        data: DataFolder,
+    ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let model = models::build(settings, quiet)?;
-        // Before the tools: a second artoo starts no servers.
-        let data = DataFolder::open(&settings.data_dir, clock.now())?;
         let (tools, checks) = tools(settings, env).await;
-        Ok(Self {
+        Self {
             clock,
             model,
             tools,
             checks,
             data,
             quiet,
-        })
+        }
     }
 
     fn journal(&self, settings: &Settings, env: &Environment, roles: &RoleSettings) -> Result<Journal, Failure> {
@@ -301,66 +310,6 @@ async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc
     (tools, Arc::new(checks))
 }
 
-/// What the roles are built from.
-fn role_settings(settings: &Settings, env: &Environment, grants: Vec<Grant>, specs: Vec<ToolSpec>) -> RoleSettings {
-    let zone = zone();
-    let judges = settings.judges.second.as_ref().map_or(Judges::One, |_| Judges::Two);
-    let places = artoo_planner::Places {
-        home: env.get("HOME").cloned().unwrap_or_default(),
-        cwd: settings.cwd.to_string_lossy().into_owned(),
-        workspace: settings.workspace.to_string_lossy().into_owned(),
-    };
-    RoleSettings {
-        perceiver: artoo_perceiver::Config {
-            zone: zone.clone(),
-            ..artoo_perceiver::Config::default()
-        },
-        planner: artoo_planner::Config {
-            zone: zone.clone(),
-            tools: specs.clone(),
-            limits: artoo_planner::Limits {
-                parallel: std::thread::available_parallelism().map_or(4, usize::from).max(4),
-                ..artoo_planner::Limits::default()
-            },
-            places: places.clone(),
-            outputs: Some(settings.data_dir.join(OUTPUTS).to_string_lossy().into_owned()),
-            ..artoo_planner::Config::default()
-        },
-        executor: artoo_executor::Settings {
-            facts: format!(
-                "working directory: {}\nworkspace: {}",
-                settings.cwd.display(),
-                settings.workspace.display()
-            ),
-            zone,
-            places,
-            grants,
-            ..artoo_executor::Settings::new(specs)
-        },
-        agent_validator: Validator {
-            limits: artoo_validators::agent::Config {
-                judges,
-                ..artoo_validators::agent::Config::default()
-            },
-            ..Validator::default()
-        },
-        meta_validator: Validator {
-            limits: artoo_validators::meta::Config {
-                max_replans: settings.max_replans,
-                judge: settings.judges.own.as_ref().map_or(Tier::Brain, |_| Tier::Judge),
-                judges,
-                judging_time: crate::models::judging_time(settings),
-            },
-            ..Validator::default()
-        },
-        controller: artoo_ggs::Params {
-            time_budget_ms: settings.time_budget,
-            max_replans: settings.max_replans,
-            ..artoo_ggs::Params::default()
-        },
-    }
-}
-
 fn journal(
     settings: &Settings,
     env: &Environment,
@@ -396,12 +345,4 @@ pub fn redactor(settings: &Settings, env: &Environment) -> Redactor {
                 .map(|(_, value)| value.clone()),
         ),
     )
-}
-
-fn zone() -> LocalZone {
-    let now = jiff::Zoned::now();
-    LocalZone {
-        name: now.time_zone().iana_name().unwrap_or_default().to_owned(),
-        utc_offset_minutes: now.offset().seconds() / 60,
-    }
 }

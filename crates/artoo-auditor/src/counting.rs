@@ -102,7 +102,7 @@ pub(crate) enum Start {
 
 /// What came of it.
 pub(crate) enum Outcome {
-    Counted(Counted),
+    Counted(Box<Counted>),
     /// There are more records than were to be looked at.
     TooMany,
     /// A record does not follow the one before.
@@ -157,7 +157,7 @@ pub(crate) fn count_from(lines: &mut Lines, from: Start, most: u64) -> Result<Ou
     if counting.looked_at > most {
         return Ok(Outcome::TooMany);
     }
-    Ok(Outcome::Counted(counting.end()))
+    Ok(Outcome::Counted(Box::new(counting.end())))
 }
 
 /// Shows everything; whether it was taken, and nothing where there are more than `most`.

@@ -85,7 +85,7 @@ pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
         let head = files.read_head()?.and_then(Result::ok);
         let from = Start::Link(known.link, Box::new(known.past), head);
         if let Outcome::Counted(counted) = count_from(lines, from, u64::MAX)? {
-            return Ok(counted);
+            return Ok(*counted);
         }
     }
     let most = match depth {
@@ -94,7 +94,7 @@ pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
         Depth::Tail => TAIL_MAX,
     };
     match count_from(&mut Lines::open(&files)?, Start::Beginning, most)? {
-        Outcome::Counted(counted) => Ok(counted),
+        Outcome::Counted(counted) => Ok(*counted),
         Outcome::TooMany | Outcome::Broken => Ok(Counted::unknown(stats.past)),
     }
 }

@@ -14,33 +14,17 @@ use artoo_protocol::{
 };
 use tokio::sync::watch;
 
+use crate::beside::beside;
 use crate::calls::{Calls, Finished, OpenCall, panic_words};
 use crate::hub::Refusal;
-use crate::inbox::Inbox;
+use crate::lives::Phase;
 use crate::notice::Notice;
 use crate::perform::{Shell, Work, subject};
-use crate::tap::{Tap, TapItem};
+use crate::source::Source;
+use crate::tap::TapItem;
 
 /// Longest sleep at a stretch: a deadline is an instant of the clock, which may jump (a set clock, a suspended machine).
 const NAP: Millis = Millis(60_000);
-
-/// Where a role hears from.
-#[derive(Debug)]
-pub enum Source {
-    /// Its inbox: only what the routes address to it. Its steps are journaled.
-    Inbox(Inbox),
-    /// A tap: everything. For observers, whose steps are no part of a task and are not journaled.
-    Tap(Tap),
-}
-
-impl Source {
-    async fn recv(&mut self) -> Option<TapItem> {
-        match self {
-            Self::Inbox(inbox) => inbox.recv().await.map(TapItem::Envelope),
-            Self::Tap(tap) => tap.recv().await,
-        }
-    }
-}
 
 /// What a resumed role begins with, see [`Recovered`](crate::Recovered); empty for a fresh one.
 #[derive(Debug, Default)]
@@ -70,8 +54,9 @@ pub struct Ended<A> {
 
 /// Drives a role until `stop` becomes true or its sender is dropped.
 ///
-/// At any moment the order is: a deadline that has come, answers, messages. Everything is journaled before it takes
-/// effect; what belongs to a task that has ended is not performed, and its answers are not handed over.
+/// At any moment the order is: a deadline that has come, answers, messages; but what was said before a deadline was noticed is
+/// heard before it, so that a task which the person stopped is not ended by its clock instead. Everything is journaled before it
+/// takes effect; what belongs to a task that has ended is not performed, and its answers are not handed over.
 pub async fn drive<A: Actor>(
     actor: A,
     mut source: Source,
@@ -95,7 +80,13 @@ pub async fn drive<A: Actor>(
         if let Some(due) = deadline
             && due <= now
         {
-            driver.wake(now, due);
+            // Only what waits now: a role that is spoken to without end is still woken.
+            for item in source.waiting() {
+                driver.hear_item(item);
+            }
+            if driver.actor.deadline() == Some(due) {
+                driver.wake(driver.shell.hub.now(), due);
+            }
             tokio::task::yield_now().await;
             if *stop.borrow() {
                 break;
@@ -237,20 +228,21 @@ impl<A: Actor> Driver<A> {
     }
 
     fn wake(&mut self, now: Timestamp, due: Timestamp) {
-        let hub = &self.shell.hub;
-        self.tasks.retain(|_, task| !hub.phase(task).is_ended());
-        let entry = |role| Entry::Stepped {
-            role,
-            now,
-            cause: StepCause::Wake,
-        };
-        for task in self.tasks.values() {
-            self.record(task, entry(A::ROLE));
-        }
+        self.note_wake(now);
         self.take_step(now, None, Event::Wake);
         if self.actor.deadline() == Some(due) {
             self.stuck = Some(due);
             self.shell.hub.notice(&Notice::DeadlineStuck { role: A::ROLE });
+        }
+    }
+
+    /// Writes a wake into the journals of the role's tasks.
+    fn note_wake(&mut self, now: Timestamp) {
+        let (hub, role, cause) = (&self.shell.hub, A::ROLE, StepCause::Wake);
+        // A task that was stopped is still R7's to end, so its journal has to hold why R7 spoke.
+        self.tasks.retain(|_, task| hub.phase(task) != Phase::Finished);
+        for task in self.tasks.values() {
+            self.record(task, Entry::Stepped { role, now, cause });
         }
     }
 
@@ -272,6 +264,10 @@ impl<A: Actor> Driver<A> {
         }));
         match stepped {
             Ok(commands) => {
+                let (role, cause) = (A::ROLE, StepCause::Wake);
+                for other in task.into_iter().flat_map(|task| beside(task, &commands)) {
+                    self.record(other, Entry::Stepped { role, now, cause });
+                }
                 for command in commands {
                     self.perform(command, task, Recorded::Now);
                 }

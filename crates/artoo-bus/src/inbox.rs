@@ -68,6 +68,11 @@ impl Inbox {
         envelope
     }
 
+    /// Messages that are there and were not asked for yet.
+    pub fn waiting(&self) -> usize {
+        self.receiver.len()
+    }
+
     fn settle(&mut self) {
         if std::mem::take(&mut self.handling) {
             self.tally.take_one();

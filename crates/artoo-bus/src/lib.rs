@@ -7,10 +7,12 @@
 //!
 //! Reading order: [`hub`], [`driver`], [`journal`], [`replay`], [`runtime`].
 
+mod beside;
 mod calls;
 mod inbox;
 mod lives;
 mod perform;
+mod source;
 mod tap;
 
 pub mod clock;
@@ -23,9 +25,10 @@ pub mod replay;
 pub mod runtime;
 pub mod shelf;
 
+pub use beside::beside;
 pub use calls::OpenCall;
 pub use clock::{SystemClock, TokioClock};
-pub use driver::{Ended, Source, Start, drive};
+pub use driver::{Ended, Start, drive};
 pub use hub::{Hub, HubOptions};
 pub use inbox::Inbox;
 pub use journal::{Journal, JournalError, JournalOptions};
@@ -36,6 +39,7 @@ pub use perform::{Limits, Ports, Shell};
 pub use replay::{Difference, Recovered, recover_role, replay_role};
 pub use runtime::{Runtime, ShutdownReport};
 pub use shelf::FolderShelf;
+pub use source::Source;
 pub use tap::{Gap, Tap, TapItem};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -167,12 +167,15 @@ async fn assess(shell: &Shell, invocation: &Invocation) -> Result<Answer, String
 async fn run(shell: &Shell, task: &TaskId, invocation: &Invocation, permit: Permit) -> Result<Answer, String> {
     let toolbox = shell.ports.toolbox.as_ref().ok_or(NO_TOOLS)?;
     let _slot = shell.tool_slots.acquire().await.map_err(|e| e.to_string())?;
-    // What cannot be taken back is on disk as an intention before it happens: a crash in the middle must not look as
-    // if nothing had been tried.
-    if permit.effect > EffectClass::Create
-        && let Some(journal) = shell.hub.journal()
-    {
-        journal.sync_now(task).await.map_err(|e| {
+    if let Some(journal) = shell.hub.journal() {
+        // What leaves something behind needs its intention in the journal: else whoever goes on after a crash would do it once
+        // more. What cannot be taken back waits until the disk has it.
+        let written = match permit.effect {
+            EffectClass::Read | EffectClass::Fetch => Ok(()),
+            EffectClass::Create => journal.holds(task),
+            EffectClass::Modify | EffectClass::Destroy | EffectClass::External => journal.sync_now(task).await,
+        };
+        written.map_err(|e| {
             format!(
                 "not run, because an action of class `{}` needs the journal: {e}",
                 permit.effect

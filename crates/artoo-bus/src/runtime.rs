@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::calls::OpenCall;
-use crate::driver::{Source, Start, drive};
+use crate::driver::{Start, drive};
 use crate::hub::Hub;
 use crate::journal::JournalError;
 use crate::meter::Meter;
 use crate::perform::{Limits, Ports, Shell};
+use crate::source::Source;
 
 /// What a shutdown found.
 #[derive(Debug)]

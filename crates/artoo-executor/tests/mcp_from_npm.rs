@@ -8,6 +8,9 @@
     reason = "test code"
 )]
 
+#[path = "../../artoo-testkit/src/skipping.rs"]
+mod skipping;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,7 +88,7 @@ async fn call(tools: &Tools, tool: &str, input: Value) -> ToolOutput {
 async fn a_real_server_from_the_registry_is_listed_and_called() {
     let script = match installed() {
         Ok(script) => script,
-        Err(why) => return println!("skipped: {why}"),
+        Err(why) => return skipping::skipped("npm", &why),
     };
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

@@ -178,7 +178,8 @@ fn why_failed(outcome: &SubTaskOutcome) -> String {
         .as_deref()
         .filter(|reason| !reason.trim().is_empty())
     {
-        return one_line(reason, 240);
+        // It may hold what to do about it, at its end.
+        return one_line(reason, 500);
     }
     outcome
         .criteria_verdicts

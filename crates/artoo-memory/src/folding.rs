@@ -268,7 +268,7 @@ impl Records {
     fn folded_in(&self, group: &GroupKey, all: &[Megram]) -> Result<BTreeMap<MegramId, Vec<Megram>>, KvError> {
         let mut traces: BTreeMap<MegramId, Trace> = BTreeMap::new();
         self.each_page(&keys::traces(&group.space, &group.entity), &mut |page| {
-            traces.extend(page.iter().filter_map(|pair| read(pair)));
+            traces.extend(page.iter().filter_map(read));
             Ok(())
         })?;
         let there: HashMap<&MegramId, &Megram> = all.iter().map(|megram| (&megram.id, megram)).collect();

@@ -14,6 +14,8 @@ use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::units::Timestamp;
 use serde_json::Value;
 
+use crate::Limits;
+
 /// Characters of one output that is handed on, and of all of them together.
 const OUTPUT_CHARS: usize = 4_000;
 const OUTPUTS_CHARS: usize = 64_000;
@@ -99,7 +101,7 @@ impl Dispatch {
     pub fn new(
         now: Timestamp,
         subtasks: Vec<SubTask>,
-        parallel: usize,
+        limits: Limits,
         given: Vec<HandedOn>,
         folder: Option<String>,
     ) -> Self {
@@ -113,13 +115,13 @@ impl Dispatch {
                     progress: Progress::Waiting,
                 })
                 .collect(),
-            parallel: parallel.max(1),
+            parallel: limits.parallel.max(1),
             folder,
             next: 0,
             group: 0,
             running: 0,
             failed: false,
-            clock: PlanClock::start(now),
+            clock: PlanClock::start(now, limits.judging_time),
             given,
             shown: Shown::default(),
             context: String::new(),
@@ -329,12 +331,19 @@ mod tests {
         }
     }
 
+    fn at_once(parallel: usize) -> Limits {
+        Limits {
+            parallel,
+            ..Limits::default()
+        }
+    }
+
     fn plan(sequences: &[u32], parallel: usize) -> (Driven, Vec<SubTask>) {
         let subtasks = sequences.iter().enumerate().map(|(id, s)| subtask(id, *s)).collect();
         let mut driven = Driven(Dispatch::new(
             now(),
             subtasks,
-            parallel,
+            at_once(parallel),
             Vec::new(),
             Some("/data/outputs/t".into()),
         ));
@@ -388,7 +397,7 @@ mod tests {
             output: "87".into(),
             file: None,
         };
-        let mut dispatch = Dispatch::new(now(), vec![subtask(0, 1), subtask(1, 2)], 8, vec![given], None);
+        let mut dispatch = Dispatch::new(now(), vec![subtask(0, 1), subtask(1, 2)], at_once(8), vec![given], None);
         let first = dispatch.send(now()).unwrap();
         assert_eq!(
             first.context,

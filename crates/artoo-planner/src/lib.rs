@@ -28,6 +28,7 @@ pub use prompt::{Prompts, plan_schema};
 pub use sameness::NEARLY_IDENTICAL;
 pub use scope::Places;
 
+use artoo_protocol::overdue::JUDGING_TIME;
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::units::{LocalZone, Millis};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub struct Limits {
     pub regenerations: u32,
     /// How long memory may take before planning goes on without it.
     pub memory_wait: Millis,
+    /// How long the judgement of an attempt may take; R4b is set to the same.
+    pub judging_time: Millis,
 }
 
 impl Default for Limits {
@@ -74,6 +77,7 @@ impl Default for Limits {
             parallel: 4,
             regenerations: 2,
             memory_wait: Millis::from_seconds(2),
+            judging_time: JUDGING_TIME,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owns acceptance. It is code on purpose: a plan that a model promises to be good is not one. Knows no state of a task
 //! beyond what [`Ground`] holds.
 
-use std::collections::BTreeSet;
+mod bounds;
 
 use artoo_protocol::message::{Criterion, Directive, MustNot};
 use artoo_protocol::text::one_line;
@@ -13,7 +13,8 @@ use crate::demands;
 use crate::parse::{Plan, Step};
 use crate::sameness::{Bag, Given};
 use crate::scope::Allowed;
-use crate::words::{contains_whole, normalised};
+use crate::words::normalised;
+use bounds::{blocked_target, blocked_tool, scope_left};
 
 /// Reasons that a model is given at once.
 const REASONS: usize = 12;
@@ -305,75 +306,6 @@ fn unknown_tool(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
                 } else {
                     ground.tools.join(", ")
                 }
-            ));
-        }
-    }
-}
-
-fn blocked_tool(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    for step in &plan.steps {
-        for tool in &step.tools {
-            let base = unqualified(tool);
-            if let Some(blocked) = ground.must_not.tools.iter().find(|b| *b == tool || *b == base) {
-                found.push(format!(
-                    "subtask {} uses `{}`, but `{}` must not be used; take another tool",
-                    step.number,
-                    quote(tool),
-                    quote(blocked)
-                ));
-            }
-        }
-    }
-}
-
-fn blocked_target(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    if ground.must_not.targets.is_empty() {
-        return;
-    }
-    let places = ground.allowed.places();
-    let texts: Vec<(&Step, String)> = plan.steps.iter().map(|step| (step, step_text(step))).collect();
-    let whole: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-    let whole = whole.join("\n");
-    // Most targets occur in no form at all: the last part of a path stands in each of its spellings that needs no shell.
-    let odd = whole.contains(['\\', '\'', '"']);
-    let near: Vec<(&String, BTreeSet<String>)> = ground
-        .must_not
-        .targets
-        .iter()
-        // A full stop, or a slash alone, is no path that a plan could avoid.
-        .filter(|target| target.contains(char::is_alphanumeric))
-        .map(|target| (target, places.paths(target)))
-        .filter(|(target, paths)| {
-            let last = |path: &String| whole.contains(path.rsplit('/').next().unwrap_or_default());
-            whole.contains(target.trim()) || odd || paths.iter().any(last)
-        })
-        .collect();
-    if near.is_empty() {
-        return;
-    }
-    for (step, text) in texts {
-        let paths = places.paths_in(&text);
-        for (target, forms) in &near {
-            // In the words of the plan, or a path in any other spelling.
-            if contains_whole(&text, target) || !paths.is_disjoint(forms) {
-                found.push(format!(
-                    "subtask {} names `{}`, which must not be used; take another input, and do not name this one at all",
-                    step.number,
-                    quote(target)
-                ));
-            }
-        }
-    }
-}
-
-fn scope_left(ground: &Ground<'_>, plan: &Plan, found: &mut Vec<String>) {
-    for step in &plan.steps {
-        for path in step.scope.iter().filter(|path| !ground.allowed.covers(path)) {
-            found.push(format!(
-                "subtask {}: its scope `{}` leaves what the user allowed ({}); narrow it or leave it out",
-                step.number,
-                quote(path),
-                ground.allowed
             ));
         }
     }

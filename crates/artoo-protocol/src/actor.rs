@@ -160,6 +160,21 @@ pub enum Command {
 }
 
 impl Command {
+    /// The task that it is about; `None` for what belongs to none, and for a memory, which names none.
+    pub const fn task_id(&self) -> Option<&TaskId> {
+        match self {
+            Self::Publish { task_id, .. } => task_id.as_ref(),
+            Self::CallModel { task_id, .. }
+            | Self::Assess { task_id, .. }
+            | Self::RunTool { task_id, .. }
+            | Self::RunCheck { task_id, .. }
+            | Self::Recall { task_id, .. }
+            | Self::Keep { task_id, .. }
+            | Self::Cancel { task_id, .. } => Some(task_id),
+            Self::Store { .. } => None,
+        }
+    }
+
     /// A message about a task.
     pub fn publish(task_id: &TaskId, message: impl Into<Message>) -> Self {
         Self::Publish {

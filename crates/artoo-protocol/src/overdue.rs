@@ -6,16 +6,18 @@
 use crate::stopwatch::Stopwatch;
 use crate::units::{Millis, Timestamp};
 
-/// How long after its deadline the outcome of a subtask still counts: the attempt has ended by then, and has to be judged.
-pub const JUDGING_TIME: Millis = Millis::from_seconds(59);
+/// How long after its deadline the outcome of a subtask is waited for where nothing else is set: the attempt has ended by then,
+/// and has to be judged. A setting below it makes no sense.
+pub const JUDGING_TIME: Millis = Millis::from_seconds(60);
 
-/// How much longer it is waited for, so that what was said in time has arrived.
+/// The last part of it, in which what was said in time arrives; what is said then counts no more.
 const ARRIVAL_TIME: Millis = Millis::from_seconds(1);
 
 /// The time of one plan. None passes while a person is asked, nor while nobody works on the task.
 #[derive(Clone, Debug)]
 pub struct PlanClock {
     dispatched_at: Timestamp,
+    judging_time: Millis,
     watch: Stopwatch,
     /// The same without what the task lay still: a deadline is a time of day, and only a person is given time.
     asking: Stopwatch,
@@ -24,10 +26,12 @@ pub struct PlanClock {
 }
 
 impl PlanClock {
-    /// Of a plan that was dispatched at this moment, with its first group.
-    pub fn start(dispatched_at: Timestamp) -> Self {
+    /// Of a plan that was dispatched at this moment, with its first group, where judging may take so long
+    /// ([`JUDGING_TIME`] at least).
+    pub fn start(dispatched_at: Timestamp, judging_time: Millis) -> Self {
         Self {
             dispatched_at,
+            judging_time: judging_time.max(JUDGING_TIME),
             watch: Stopwatch::start(dispatched_at),
             asking: Stopwatch::start(dispatched_at),
             group_since: dispatched_at,
@@ -65,7 +69,11 @@ impl PlanClock {
     /// began leaves the time to say so.
     pub fn due(&self, deadline: Timestamp) -> Option<Timestamp> {
         let reached = self.watch.reaches(deadline.since(self.dispatched_at))?;
-        Some(reached.max(self.group_since).plus(JUDGING_TIME))
+        Some(
+            reached
+                .max(self.group_since)
+                .plus(Millis(self.judging_time.0 - ARRIVAL_TIME.0)),
+        )
     }
 
     /// Until when an outcome is waited for.
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn waiting_is_given_back_and_a_late_group_has_time_to_say_so() {
         let at = Timestamp::from_millis;
-        let mut clock = PlanClock::start(at(1_000));
+        let mut clock = PlanClock::start(at(1_000), Millis(0));
         assert_eq!(clock.due(at(5_000)), Some(at(64_000)));
         assert_eq!(clock.waits_until(at(5_000)), Some(at(65_000)));
         assert_eq!(PlanClock::heard_until(at(65_000)), at(64_000));

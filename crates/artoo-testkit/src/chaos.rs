@@ -91,7 +91,8 @@ pub fn play_with(trial: &Trial, saboteur: Option<Saboteur>) -> Result<Run, Promp
     };
     let wrongs = match play.until_rest(&mut world) {
         Ok(End::AtRest) => play.at_rest(&world)?,
-        Ok(End::NeverBegun) => Vec::new(),
+        Ok(End::NeverBegun) => never_begun(&world),
+        Ok(End::Over) => play.over(&world)?,
         Err(wrongs) => wrongs,
     };
     let ends = tasks.iter().filter_map(|task| whole::end(&world, task));
@@ -106,8 +107,10 @@ pub fn play_with(trial: &Trial, saboteur: Option<Saboteur>) -> Result<Run, Promp
 /// How a play ends, unless a law is broken.
 enum End {
     AtRest,
-    /// The process died before the task was written down, or after its end: nobody goes on.
+    /// The process died before the task was written down: nobody goes on.
     NeverBegun,
+    /// The process died after the end of the task was written down: nobody has to go on.
+    Over,
 }
 
 struct Play<'a, F: Iterator<Item = Fault>> {
@@ -136,8 +139,8 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
                 else {
                     return Err(vec!["a process died without a reason".to_owned()]);
                 };
-                if !self.die(world, crash)? {
-                    return Ok(End::NeverBegun);
+                if let Some(end) = self.die(world, crash)? {
+                    return Ok(end);
                 }
                 self.light(world);
             } else if !goes_on {
@@ -188,6 +191,19 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
         Ok(wrongs)
     }
 
+    /// Everything that must hold of what a process left behind that died after the end: the disk holds all of it.
+    fn over(&self, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
+        let mut wrongs = whole::wrongs_of_journals(self.settings, world)?;
+        for (suffix, records) in world.journals.all_on_disk() {
+            if !laws::has_end(records) {
+                wrongs.push(format!("task {suffix}: its FinalResult is not on disk"));
+            }
+            let broken = laws::broken(records, self.offered);
+            wrongs.extend(broken.into_iter().map(|wrong| format!("task {suffix}: {wrong}")));
+        }
+        Ok(wrongs)
+    }
+
     /// Prepares the next crash, if it is the next thing to happen.
     fn light(&mut self, world: &mut World<Scene>) {
         if let Some(Fault {
@@ -228,11 +244,11 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
         }
     }
 
-    /// The process dies and another one goes on; says whether there is anything to go on with.
-    fn die(&mut self, world: &mut World<Scene>, crash: Crash) -> Result<bool, Vec<String>> {
+    /// The process dies and another one goes on, unless there is nothing to go on with.
+    fn die(&mut self, world: &mut World<Scene>, crash: Crash) -> Result<Option<End>, Vec<String>> {
         self.crashes += 1;
         let Some(task) = self.tasks.first() else {
-            return Ok(false);
+            return Ok(Some(End::NeverBegun));
         };
         // Whoever goes on has made room before.
         world.journals.set_full(false);
@@ -246,8 +262,11 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
             reread.map_err(|wrong| vec![wrong])?;
         }
         let records = world.journals.records(task);
-        if records.len() < 2 || laws::has_end(records) {
-            return Ok(false);
+        if records.len() < 2 {
+            return Ok(Some(End::NeverBegun));
+        }
+        if laws::has_end(records) {
+            return Ok(Some(End::Over));
         }
         // What the disk did not keep has never been said.
         self.watches.clear();
@@ -255,8 +274,15 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
         self.deadline = Timestamp::from_millis(self.deadline.as_millis().saturating_add(crash.away.max(0)));
         let unknown = if crash.again { Unknown::DoAgain } else { Unknown::Leave };
         whole::crash_and_resume(self.settings, world, task, back_at, unknown).map_err(|wrong| vec![wrong])?;
-        Ok(true)
+        Ok(None)
     }
+}
+
+/// A task of which nothing is written down may have left nothing behind.
+fn never_begun(world: &World<Scene>) -> Vec<String> {
+    let done = world.deeds();
+    let wrong = (done > 0).then(|| format!("{done} actions of a task that nobody knows of"));
+    wrong.into_iter().collect()
 }
 
 fn scene(trial: &Trial, random: &mut Random) -> Scene {

@@ -115,6 +115,12 @@ impl Journals {
             .is_some_and(|book| book.phase != Phase::Open)
     }
 
+    /// Whether the task has its FinalResult.
+    pub fn has_finished(&self, task: &TaskId) -> bool {
+        let book = self.books.get(task.suffix());
+        book.is_some_and(|book| book.phase == Phase::Finished)
+    }
+
     /// Whether `from` may still say this.
     pub fn admits(&self, task: &TaskId, from: Role, kind: MessageKind) -> bool {
         match self.books.get(task.suffix()).map(|book| book.phase) {

@@ -6,7 +6,7 @@
 //! Owns the families, the model and the count of rounds. Must not know how memory works.
 
 use artoo_memory::Records;
-use artoo_memory::dreamer::pass::establish;
+use artoo_memory::dreamer::establish::establish;
 use artoo_memory::dreamer::{Mode, Params, Pass, Scope};
 use artoo_memory::junk::{Junk, measure};
 use artoo_protocol::message::Ending;

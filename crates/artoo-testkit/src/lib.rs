@@ -17,6 +17,7 @@ pub mod sabotage;
 pub mod scene;
 pub mod scripted;
 pub mod server;
+pub mod skipping;
 pub mod surroundings;
 pub mod trial;
 pub mod whole;

@@ -41,11 +41,15 @@ pub enum Wrong {
     Oversteps,
     /// R3 publishes what no route allows it.
     Meddles,
+    /// What is new is made although it cannot be written down.
+    MakesUnwritten,
+    /// A deadline comes before what was said earlier, and is not written down where the task was stopped.
+    Overtakes,
 }
 
 impl Wrong {
     /// Every wrong, with words of the law that it breaks.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 17] = [
         (Self::NoEnding, "a task has no FinalResult"),
         (Self::WithoutConsent, "ran without consent"),
         (Self::Twice, "was done twice"),
@@ -61,6 +65,8 @@ impl Wrong {
         (Self::AcceptsAll, "R4b accepted what did not match"),
         (Self::Oversteps, "asked a model"),
         (Self::Meddles, "may not send"),
+        (Self::MakesUnwritten, "was done twice"),
+        (Self::Overtakes, "and the cause is"),
     ];
 }
 
@@ -92,6 +98,16 @@ impl Saboteur {
     /// Whether what was spent is forgotten.
     pub fn forgets_spending(&self) -> bool {
         self.wrong == Wrong::ForgetsSpending
+    }
+
+    /// Whether what is new is made without a journal.
+    pub fn makes_unwritten(&self) -> bool {
+        self.wrong == Wrong::MakesUnwritten
+    }
+
+    /// Whether deadlines come before what was said earlier.
+    pub fn overtakes(&self) -> bool {
+        self.wrong == Wrong::Overtakes
     }
 
     /// Changes what a role hears; `false` when it does not hear it at all.

@@ -261,14 +261,23 @@ pub fn wrongs(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, 
 /// # Errors
 /// [`PromptError`] when an embedded prompt is broken.
 pub fn wrongs_at_rest(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
+    let mut wrongs = wrongs_of_journals(settings, world)?;
+    let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));
+    if all_ended && world.open_tasks() > 0 {
+        wrongs.push(format!("{} states are left behind", world.open_tasks()));
+    }
+    Ok(wrongs)
+}
+
+/// What is wrong with the journals alone: decisions that a replay does not give, sums that are none.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn wrongs_of_journals(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
     let mut wrongs = Vec::new();
     for (suffix, records) in world.journals.all_on_disk() {
         wrongs.extend(not_the_same(settings, suffix, records)?);
         wrongs.extend(sums(records).map(|wrong| format!("task {suffix}: {wrong}")));
-    }
-    let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));
-    if all_ended && world.open_tasks() > 0 {
-        wrongs.push(format!("{} states are left behind", world.open_tasks()));
     }
     Ok(wrongs)
 }

@@ -6,10 +6,11 @@
 
 mod again;
 mod perform;
+mod seat;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use artoo_bus::{Meter, Start};
+use artoo_bus::{Meter, Start, beside};
 use artoo_protocol::journal::{Entry, StepCause};
 use artoo_protocol::{
     Actor, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp, route,
@@ -19,40 +20,7 @@ use crate::journal::Journals;
 use crate::random::Random;
 use crate::sabotage::Saboteur;
 use crate::surroundings::Surroundings;
-
-/// A role of any kind, as the world needs it.
-trait Stepping {
-    fn role(&self) -> Role;
-    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Command>;
-    fn deadline(&self) -> Option<Timestamp>;
-    fn open_tasks(&self) -> usize;
-}
-
-impl<A: Actor> Stepping for A {
-    fn role(&self) -> Role {
-        A::ROLE
-    }
-    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Command> {
-        Actor::step(self, now, event).into_iter().map(Into::into).collect()
-    }
-    fn deadline(&self) -> Option<Timestamp> {
-        Actor::deadline(self)
-    }
-    fn open_tasks(&self) -> usize {
-        Actor::open_tasks(self)
-    }
-}
-
-/// A role with what its driver keeps beside it.
-struct Seat {
-    actor: Box<dyn Stepping>,
-    /// Tasks that it has had events of, by suffix: a wake is recorded in the journal of each.
-    tasks: BTreeMap<String, TaskId>,
-    /// A deadline that a wake did not move.
-    stuck: Option<Timestamp>,
-    /// When the last message reaches it: messages never overtake one another.
-    last_message: Timestamp,
-}
+use seat::Seat;
 
 enum Due {
     Deliver { role: Role, event: Event },
@@ -131,12 +99,7 @@ impl<S: Surroundings> World<S> {
     /// Adds a role.
     #[must_use]
     pub fn with(mut self, actor: impl Actor) -> Self {
-        self.seats.push(Seat {
-            actor: Box::new(actor),
-            tasks: BTreeMap::new(),
-            stuck: None,
-            last_message: self.now,
-        });
+        self.seats.push(Seat::new(actor, BTreeMap::new(), self.now));
         self
     }
 
@@ -163,6 +126,11 @@ impl<S: Surroundings> World<S> {
     pub fn say(&mut self, from: Role, after: Millis, message: impl Into<Message>) {
         let message = message.into();
         self.enqueue(self.now.plus(after), Due::Say { from, message });
+    }
+
+    /// Actions that really happened and leave something behind.
+    pub fn deeds(&self) -> usize {
+        self.performed.len()
     }
 
     /// State that roles still hold; zero after every task has ended.
@@ -196,8 +164,8 @@ impl<S: Surroundings> World<S> {
         let due = self.queue.first_key_value().map(|((at, _), _)| *at);
         match (due, wake) {
             (None, None) => return false,
-            (Some(at), Some((deadline, index))) if deadline <= at => self.wake(deadline, index),
-            (None, Some((deadline, index))) => self.wake(deadline, index),
+            (Some(at), Some((deadline, index))) if deadline <= at => self.time_is_up(deadline, index),
+            (None, Some((deadline, index))) => self.time_is_up(deadline, index),
             (Some(_), _) => {
                 let Some(((at, _), due)) = self.queue.pop_first() else {
                     return false;
@@ -230,8 +198,8 @@ impl<S: Surroundings> World<S> {
             }
             Event::Wake => (None, StepCause::Wake),
         };
+        let now = self.now;
         if let Some(task) = &task {
-            let now = self.now;
             self.journals.record(task, now, Entry::Stepped { role, now, cause });
         }
         if self.journals.is_dead() {
@@ -245,15 +213,26 @@ impl<S: Surroundings> World<S> {
         self.step(index, event, task.as_ref());
     }
 
-    fn wake(&mut self, deadline: Timestamp, index: usize) {
+    /// A deadline has come. As with the driver, what was said to the role before is heard first: the next of it now, and the
+    /// deadline again after that.
+    fn time_is_up(&mut self, deadline: Timestamp, index: usize) {
         self.now = self.now.max(deadline);
-        let (now, cause) = (self.now, StepCause::Wake);
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let role = seat.actor.role();
-        seat.tasks.retain(|_, task| !self.journals.has_ended(task));
-        for task in seat.tasks.values() {
-            self.journals.record(task, now, Entry::Stepped { role, now, cause });
+        let Some(role) = self.seats.get(index).map(|seat| seat.actor.role()) else {
+            return;
+        };
+        let said = |due: &Due| matches!(due, Due::Deliver { role: to, event: Event::Message { .. } } if *to == role);
+        let mut waiting = self.queue.iter().find(|(_, due)| said(due)).map(|(at, _)| *at);
+        if self.saboteur.as_ref().is_some_and(Saboteur::overtakes) {
+            waiting = None;
         }
+        match waiting.and_then(|at| self.queue.remove(&at)) {
+            Some(Due::Deliver { role, event }) => self.deliver(role, event, Written::Now),
+            Some(Due::Say { .. }) | None => self.wake(index, deadline),
+        }
+    }
+
+    fn wake(&mut self, index: usize, deadline: Timestamp) {
+        self.note_wake(index);
         if self.journals.is_dead() {
             return;
         }
@@ -262,7 +241,22 @@ impl<S: Surroundings> World<S> {
             && seat.actor.deadline() == Some(deadline)
         {
             seat.stuck = Some(deadline);
+            let role = seat.actor.role();
             self.faults.push(format!("{role}'s deadline {deadline} does not move"));
+        }
+    }
+
+    /// Writes a wake into the journals of a role's tasks.
+    fn note_wake(&mut self, index: usize) {
+        let (now, cause) = (self.now, StepCause::Wake);
+        let overtakes = self.saboteur.as_ref().is_some_and(Saboteur::overtakes);
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        let role = seat.actor.role();
+        let journals = &mut self.journals;
+        seat.tasks
+            .retain(|_, task| !(journals.has_finished(task) || overtakes && journals.has_ended(task)));
+        for task in seat.tasks.values() {
+            journals.record(task, now, Entry::Stepped { role, now, cause });
         }
     }
 
@@ -278,6 +272,10 @@ impl<S: Surroundings> World<S> {
         let mut commands = seat.actor.step(now, event);
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.wants(role, &mut commands);
+        }
+        let cause = StepCause::Wake;
+        for other in task.into_iter().flat_map(|task| beside(task, &commands)) {
+            self.journals.record(other, now, Entry::Stepped { role, now, cause });
         }
         for command in commands {
             self.begin(role, command, task);

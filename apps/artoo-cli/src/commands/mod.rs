@@ -7,6 +7,7 @@ pub mod lab;
 pub mod mcp;
 pub mod memory;
 pub mod models;
+pub mod naming;
 pub mod packaging;
 pub mod replay;
 pub mod report;

@@ -26,12 +26,8 @@ const VALUE: usize = 300;
 pub fn run(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
     let found = tasks::pick(&data.join("tasks"), task)?;
     let contents = tasks::contents(&found)?;
-    let roles = RoleSettings::of_journal(&contents.records).ok_or_else(|| {
-        Failure::failed(format!(
-            "{} does not hold the settings of its roles: it was made by a version that did not write them down",
-            found.path.display()
-        ))
-    })?;
+    let roles = RoleSettings::of_journal(&contents.records)
+        .map_err(|why| Failure::failed(format!("{} {why}", found.path.display())))?;
     let differences = roles.replay(&contents.records)?;
     let steps = count(&contents.records, |entry| matches!(entry, Entry::Stepped { .. }));
     let effects = count(&contents.records, |entry| {

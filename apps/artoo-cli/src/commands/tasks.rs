@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use artoo_bus::SystemClock;
-use artoo_bus::journal::read::{self, Contents, Found};
+use artoo_bus::journal::read::{self, Contents, Found, ReadError, Salvaged};
 use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::ports::Clock;
@@ -12,10 +13,11 @@ use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::{Message, Timestamp};
 use serde_json::{Value, json};
 
+use super::naming::{self, Meant};
 use crate::args::TasksCommand;
-use crate::data_folder::DataFolder;
+use crate::data_folder::{DataFolder, held_since};
 use crate::failure::Failure;
-use crate::{output, progress, resume};
+use crate::{output, progress};
 
 /// Runs one of them.
 ///
@@ -79,6 +81,27 @@ pub fn costs_line(costs: &Costs) -> String {
 struct Listed {
     summary: TaskSummary,
     state: State,
+    damage: Option<Damage>,
+}
+
+/// What is wrong with a journal, and where.
+struct Damage {
+    line: Option<u64>,
+    message: String,
+}
+
+impl From<&ReadError> for Damage {
+    fn from(error: &ReadError) -> Self {
+        let line = match error {
+            ReadError::Damaged { line, .. } => Some(*line),
+            ReadError::TooNew { .. } => Some(1),
+            ReadError::Io(_) => None,
+        };
+        Self {
+            line,
+            message: error.to_string(),
+        }
+    }
 }
 
 /// Where a task stands.
@@ -89,6 +112,8 @@ enum State {
     Running,
     /// No process does.
     Interrupted,
+    /// Its journal can be read in part, or not at all.
+    Damaged,
 }
 
 impl State {
@@ -97,6 +122,7 @@ impl State {
             Self::Finished => "finished",
             Self::Running => "running",
             Self::Interrupted => "interrupted",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -111,18 +137,39 @@ impl Listed {
             Status::Interrupted if held.is_some_and(|since| last >= Some(since)) => State::Running,
             Status::Interrupted => State::Interrupted,
         };
-        Some(Self { summary, state })
+        Some(Self {
+            summary,
+            state,
+            damage: None,
+        })
+    }
+
+    /// A task of whose journal only so much can be read.
+    fn damaged(found: &Found, salvaged: &Salvaged, error: &ReadError) -> Self {
+        let modified = std::fs::metadata(&found.path).and_then(|data| data.modified()).ok();
+        let since_1970 = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let at = since_1970.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or_default());
+        // What gave the task its name may be among what cannot be read; the file has it.
+        let mut summary = TaskSummary::of(&salvaged.contents.records)
+            .unwrap_or_else(|| TaskSummary::unreadable(found.task_id.clone(), Timestamp::from_millis(at)));
+        summary.task_id = found.task_id.clone();
+        Self {
+            summary,
+            state: State::Damaged,
+            damage: Some(error.into()),
+        }
     }
 }
 
 fn list(data: &Path, json: bool) -> Result<(), Failure> {
     let found = read::list(&data.join("tasks")).map_err(|e| Failure::failed(e.to_string()))?;
-    let held = resume::held_since(data);
+    let held = held_since(data);
     let mut summaries = Vec::new();
     for journal in found {
-        match read::read_file(&journal.path) {
-            Ok(contents) => summaries.extend(Listed::of(&contents.records, held)),
-            Err(error) => output::note(&format!("{}: {error}", journal.path.display())),
+        let salvaged = salvaged(&journal);
+        match &salvaged.damage {
+            None => summaries.extend(Listed::of(&salvaged.contents.records, held)),
+            Some(error) => summaries.push(Listed::damaged(&journal, &salvaged, error)),
         }
     }
     summaries.sort_by(|Listed { summary: a, .. }, Listed { summary: b, .. }| {
@@ -147,6 +194,9 @@ fn list(data: &Path, json: bool) -> Result<(), Failure> {
             summary.costs.calls.len(),
             tokens
         )));
+        if let Some(damage) = &listed.damage {
+            output::result(&printable(&format!("    {}", one_line(&damage.message, 200))));
+        }
     }
     Ok(())
 }
@@ -154,7 +204,7 @@ fn list(data: &Path, json: bool) -> Result<(), Failure> {
 fn ending(listed: &Listed) -> String {
     let summary = &listed.summary;
     match listed.state {
-        State::Running | State::Interrupted => listed.state.name().to_owned(),
+        State::Running | State::Interrupted | State::Damaged => listed.state.name().to_owned(),
         State::Finished => format!("{} ({})", word(&json!(summary.directive)), word(&json!(summary.cause))),
     }
 }
@@ -178,6 +228,7 @@ fn to_json(listed: &Listed) -> Value {
     json!({
         "task_id": summary.task_id, "input": summary.input, "intent": summary.intent,
         "status": listed.state.name(),
+        "damage": listed.damage.as_ref().map(|damage| json!({"line": damage.line, "message": damage.message})),
         "directive": summary.directive, "cause": summary.cause, "summary": summary.summary, "replans": summary.replans,
         "started_at": summary.started_at, "ended_at": summary.ended_at,
         "costs": {"model_calls": costs.calls.len(), "sequential_calls": costs.sequential_calls, "input_tokens": costs.usage.input_tokens,
@@ -186,35 +237,67 @@ fn to_json(listed: &Listed) -> Value {
     })
 }
 
-/// The one task whose id is, begins with or ends with the text.
+/// The one task that the text names, see [`naming`].
+///
+/// # Errors
+/// [`Failure`] (exit 2) when it names none, or several: then all of them are listed.
 pub fn pick(folder: &Path, text: &str) -> Result<Found, Failure> {
     let all = read::list(folder).map_err(|e| Failure::failed(e.to_string()))?;
-    let exact = all.iter().find(|found| found.task_id.as_str() == text);
-    let mut fitting = all
-        .iter()
-        .filter(|f| !text.is_empty() && (f.task_id.as_str().starts_with(text) || f.task_id.as_str().ends_with(text)));
-    match (exact, fitting.next(), fitting.next()) {
-        (Some(found), _, _) | (None, Some(found), None) => Ok(found.clone()),
-        (None, Some(a), Some(b)) => Err(Failure::usage(format!(
-            "`{}` fits several tasks, such as {} and {}",
-            one_line(text, 60),
-            a.task_id,
-            b.task_id
-        ))),
-        (None, None, _) => Err(Failure::usage(format!("there is no task `{}`", one_line(text, 60)))
+    match naming::meant(&all, |found| &found.task_id, text) {
+        Meant::One(found) => Ok(found.clone()),
+        Meant::Several(several) => Err(naming::ambiguous(text, several.iter().map(|found| &found.task_id))),
+        Meant::None => Err(Failure::usage(format!("there is no task `{}`", one_line(text, 60)))
             .hint("artoo tasks list shows those there are")),
     }
 }
 
 /// A journal read whole.
+///
+/// # Errors
+/// [`Failure`] (exit 1) that says what of it is damaged.
 pub fn contents(found: &Found) -> Result<Contents, Failure> {
-    read::read_file(&found.path).map_err(|e| Failure::failed(format!("{}: {e}", found.path.display())))
+    let salvaged = salvaged(found);
+    match salvaged.damage {
+        None => Ok(salvaged.contents),
+        Some(damage) => Err(damaged(found, &damage)),
+    }
+}
+
+/// A journal as far as it can be read. One without any whole record is damaged, too.
+fn salvaged(found: &Found) -> Salvaged {
+    let mut salvaged = read::salvage_file(&found.path);
+    if salvaged.contents.records.is_empty() && salvaged.damage.is_none() {
+        let message = "it is missing or torn".to_owned();
+        salvaged.damage = Some(ReadError::Damaged { line: 1, message });
+    }
+    salvaged
+}
+
+/// What is wrong with a journal, where, and what can be done.
+fn damaged(found: &Found, damage: &ReadError) -> Failure {
+    let failure = Failure::failed(format!("{}: {damage}", found.path.display()));
+    let id = &found.task_id;
+    match damage {
+        ReadError::Damaged { line: 1, .. } => failure.hint(format!(
+            "without its first line nothing of it can be read; put back a copy, or drop it with `artoo tasks rm {id}`"
+        )),
+        ReadError::Damaged { line, .. } => failure.hint(format!(
+            "the {} lines before it are whole: `artoo tasks log {id}` shows them; put back a copy, or drop it with `artoo tasks rm {id}`",
+            line - 1
+        )),
+        ReadError::TooNew { .. } => failure.hint("use the artoo that made it, or a later one"),
+        ReadError::Io(_) => failure,
+    }
 }
 
 fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
-    let contents = contents(found)?;
-    let listed = Listed::of(&contents.records, resume::held_since(data))
-        .ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
+    let salvaged = salvaged(found);
+    let listed = match &salvaged.damage {
+        Some(error) => Some(Listed::damaged(found, &salvaged, error)),
+        None => Listed::of(&salvaged.contents.records, held_since(data)),
+    };
+    let listed = listed.ok_or_else(|| Failure::failed(format!("{} holds no task", found.path.display())))?;
+    let Salvaged { contents, damage } = salvaged;
     let summary = &listed.summary;
     if json {
         let mut value = to_json(&listed);
@@ -223,7 +306,7 @@ fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
             object.insert("messages".into(), Value::Array(messages));
         }
         output::pretty_json(&value);
-        return Ok(());
+        return whole(found, damage.as_ref());
     }
     let mut page = format!("{}  {}\n{}\n\n", summary.task_id, ending(&listed), summary.input);
     for envelope in envelopes(&contents.records) {
@@ -260,7 +343,12 @@ fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
     }
     let _ = write!(page, "\n{}", costs_line(&summary.costs));
     output::result(&printable(&page));
-    Ok(())
+    whole(found, damage.as_ref())
+}
+
+/// What can be read of a damaged journal was shown; that it is not all of it is said, too.
+fn whole(found: &Found, damage: Option<&ReadError>) -> Result<(), Failure> {
+    damage.map_or(Ok(()), |damage| Err(damaged(found, damage)))
 }
 
 /// The messages of a journal.
@@ -276,7 +364,7 @@ pub fn envelopes(records: &[Record]) -> impl Iterator<Item = &artoo_protocol::En
 }
 
 fn log(found: &Found, json: bool) -> Result<(), Failure> {
-    let contents = contents(found)?;
+    let Salvaged { contents, damage } = salvaged(found);
     for record in &contents.records {
         if output::is_broken() {
             break;
@@ -299,5 +387,5 @@ fn log(found: &Found, json: bool) -> Result<(), Failure> {
     if contents.torn {
         output::note("the last line is torn: the process was killed while writing it");
     }
-    Ok(())
+    whole(found, damage.as_ref())
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use artoo_executor::undo::{self, Outcome, Restored, Unwilling};
 use artoo_protocol::TaskId;
-use artoo_protocol::text::{one_line, printable};
+use artoo_protocol::text::printable;
 use serde_json::json;
 
+use super::naming::{self, Meant};
 use crate::failure::Failure;
 use crate::output;
 
@@ -61,17 +62,12 @@ fn pick(data: &Path, wanted: Option<&str>) -> Result<TaskId, Failure> {
         let newest = kept.pop().map(|(_, name)| TaskId::new(name));
         return newest.ok_or_else(|| Failure::usage("no task has overwritten or deleted anything"));
     };
-    let fits = |name: &str| !wanted.is_empty() && (name.starts_with(wanted) || name.ends_with(wanted));
-    let mut fitting = kept.iter().filter(|(_, name)| fits(name));
-    match (fitting.next(), fitting.next()) {
-        (Some((_, name)), None) => Ok(TaskId::new(name.clone())),
-        _ if kept.iter().any(|(_, name)| name == wanted) => Ok(TaskId::new(wanted)),
-        (Some((_, a)), Some((_, b))) => {
-            let why = format!("`{}` fits several tasks, such as {a} and {b}", one_line(wanted, 60));
-            Err(Failure::usage(why))
-        }
+    let kept: Vec<TaskId> = kept.into_iter().map(|(_, name)| TaskId::new(name)).collect();
+    match naming::meant(&kept, |id| id, wanted) {
+        Meant::One(id) => Ok(id.clone()),
+        Meant::Several(several) => Err(naming::ambiguous(wanted, several.into_iter())),
         // A task that changed nothing is no error.
-        (None, _) => super::tasks::pick(&data.join("tasks"), wanted).map(|found| found.task_id),
+        Meant::None => super::tasks::pick(&data.join("tasks"), wanted).map(|found| found.task_id),
     }
 }
 

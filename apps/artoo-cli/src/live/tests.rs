@@ -40,7 +40,7 @@ fn pictures(journal: &str) -> String {
         };
         let at = envelope.timestamp;
         match view.hear(&TapItem::Envelope(envelope.into())) {
-            Heard::Nothing => continue,
+            Heard::Nothing => {}
             Heard::Change => shown.push(text(&running(&view, WIDE, moment(at)))),
             Heard::RoundIsOver => {
                 shown.push(format!("stays:\n{}", text(&over(&view, WIDE))));

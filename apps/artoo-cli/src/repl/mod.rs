@@ -88,13 +88,20 @@ async fn take_up(
     past: Past,
 ) -> Result<Past, Failure> {
     let mut settings = settings.clone();
+    signals.forget_interrupts();
     let prepared = async {
+        let (data, task) = resume::take(&settings, &task)?;
         task.apply_to(&mut settings)?;
         let again = task.settle(&**terminal).await?;
-        System::resume(&settings, env, false, &task, &again).await
+        let system = System::resume(&settings, env, false, data, &task, &again).await?;
+        Ok::<_, Failure>((system, task))
     };
-    let system = match prepared.await {
-        Ok(system) => system,
+    let prepared = tokio::select! {
+        prepared = prepared => prepared,
+        why = signals.next() => Err(Failure { message: why.to_owned(), hint: None, code: 130 }),
+    };
+    let (system, task) = match prepared {
+        Ok(prepared) => prepared,
         Err(failure) => {
             complain(&failure);
             return Ok(past);

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use artoo_testkit::skipping::skipped;
 use serde_json::Value;
 
 use crate::support::{Running, Sandbox, silent_model};
@@ -269,7 +270,7 @@ fn nobody_who_reads_the_output_is_no_reason_to_panic() {
 fn a_result_that_cannot_be_written_is_not_called_done() {
     let sandbox = Sandbox::new();
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
-        return println!("skipped: there is no /dev/full here");
+        return skipped("/dev/full", "there is none here");
     };
     let out = sandbox
         .artoo(&["count the files in src"])

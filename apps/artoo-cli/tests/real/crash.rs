@@ -198,6 +198,52 @@ fn a_task_that_runs_is_not_called_interrupted() {
     assert_eq!(status(), "interrupted");
 }
 
+/// A task that ran to its end, and of whose journal everything behind the intention of an action was taken away.
+fn cut_off_in_an_action(sandbox: &Sandbox, server: &Server) {
+    Running::start(&mut sandbox.with_model(server, &[&GRANTS[..], &[TASK]].concat()))
+        .wait()
+        .ended(0);
+    let mut files = std::fs::read_dir(sandbox.data().join("tasks")).unwrap();
+    let path = files.next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let is_intention = |line: &&str| line.contains("\"kind\":\"run_tool\"") && line.contains("mv 'my notes.txt'");
+    let at = text.lines().position(|line| is_intention(&line)).unwrap();
+    let kept: Vec<&str> = text.lines().take(at + 1).collect();
+    std::fs::write(&path, kept.join("\n") + "\n").unwrap();
+}
+
+#[test]
+fn who_stops_a_resumed_task_at_its_first_question_stops_it() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(tidying).unwrap();
+    cut_off_in_an_action(&sandbox, &server);
+    let before = records(&sandbox);
+    let Some(mut pty) = Pty::start(&sandbox.with_model(&server, &["resume"])) else {
+        return;
+    };
+    pty.expect("it may have happened");
+    pty.expect("[N]o: ");
+    // While it asks, nobody else can go on with the task.
+    sandbox.run(&["resume"]).refused(2, &["in use by"]);
+    pty.send("\u{3}");
+    assert_eq!(pty.wait(), Some(130));
+    assert_eq!(records(&sandbox), before, "nothing has happened");
+    // In a conversation the person is back at the prompt.
+    let mut pty = Pty::start(&sandbox.with_model(&server, &[])).unwrap();
+    pty.expect("/resume finishes it");
+    pty.send("/resume\n");
+    pty.expect("[N]o: ");
+    pty.send("\u{3}");
+    pty.expect("stopped by Ctrl+C");
+    pty.send("/resume\n");
+    pty.expect("[N]o: ");
+    pty.send("n\n");
+    pty.expect("accept (met)");
+    pty.send("/quit\n");
+    assert_eq!(pty.wait(), Some(0));
+    assert!(sandbox.project().join("moved.txt").exists());
+}
+
 #[test]
 fn the_conversation_offers_to_finish_what_was_interrupted() {
     let sandbox = Sandbox::new();

@@ -15,6 +15,7 @@ mod bad_input;
 mod consent;
 mod conversation;
 mod crash;
+mod damaged;
 mod display;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use artoo_testkit::skipping::skipped;
 use serde_json::Value;
 
 use crate::support::Sandbox;
@@ -101,7 +102,7 @@ fn seen(browser: &Path, page: &Path, scheme: Scheme) -> Vec<Value> {
 /// Looks at a page in every way; says whether it could.
 fn look_at(page: &Path, heading: &str, drawings: u64) -> bool {
     let Some(browser) = browser() else {
-        println!("skipped: there is no Chromium here");
+        skipped("chromium", "there is none here");
         return false;
     };
     let mut backs = Vec::new();
@@ -232,7 +233,7 @@ fn the_look_at_a_page_finds_faults() {
         std::panic::catch_unwind(|| look_at(&page, "Bad", 0)).is_err()
     };
     if browser().is_none() {
-        return println!("skipped: there is no Chromium here");
+        return skipped("chromium", "there is none here");
     }
     assert!(bad("width:1500px"), "too wide");
     assert!(bad("color:#ccc"), "too pale");

@@ -13,6 +13,7 @@ use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::{Column, Point};
 use alacritty_terminal::term::{Config, Term};
 use alacritty_terminal::vte::ansi::Processor;
+use artoo_testkit::skipping::skipped;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -49,7 +50,7 @@ impl Pty {
     /// The same with a terminal of this size.
     pub fn sized(command: &Command, size: Size) -> Option<Self> {
         let Some(mut launcher) = launcher(command) else {
-            println!("skipped: `setsid` of util-linux, which gives a program its own terminal, is not here");
+            skipped("setsid", "it is of util-linux and gives a program its own terminal");
             return None;
         };
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

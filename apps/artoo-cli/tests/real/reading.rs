@@ -124,7 +124,7 @@ fn what_cannot_be_explained_is_said() {
     with("empty_00000003", &[]);
     sandbox
         .run(&["ggs", "explain", "empty_00000003"])
-        .refused(1, &["the journal of empty_00000003 holds no record"]);
+        .refused(1, &["empty_00000003", "line 1 of the journal is damaged"]);
 }
 
 #[test]
@@ -199,7 +199,9 @@ fn damage_is_told_and_hides_nothing_else() {
     std::fs::write(&broken, "\u{1b}[2J\nnonsense\n").unwrap();
     let list = sandbox.run(&["tasks", "list"]);
     assert!(
-        list.ended(0).err.contains("broken_00000000") && list.out.contains("accept (met)"),
+        list.ended(0).out.contains("broken_00000000")
+            && list.out.contains("line 1 of the journal")
+            && list.out.contains("accept (met)"),
         "{list:#?}"
     );
     sandbox

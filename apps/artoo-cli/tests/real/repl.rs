@@ -135,3 +135,54 @@ fn ctrl_c_stops_the_task_and_never_the_program() {
     assert_eq!(pty.wait(), Some(0));
     assert!(!sandbox.project().join("notes.txt").exists());
 }
+
+#[test]
+fn pasted_lines_are_one_input_and_what_is_begun_can_be_completed() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = Pty::start(&sandbox.artoo(&[])) else {
+        return;
+    };
+    pty.expect("artoo> ");
+    // As a terminal sends what was pasted into it; nothing runs before the person says so.
+    pty.send("\u{1b}[200~count the Rust files\rin src\u{1b}[201~");
+    pty.expect("in src");
+    pty.send("\r");
+    pty.expect("accept (met)");
+    pty.expect("artoo> ");
+    // Forward-delete on an empty line is no end of input.
+    pty.send("\u{1b}[3~/mod\t\r");
+    pty.expect("/model");
+    pty.expect("brain:");
+    pty.expect("artoo> ");
+    pty.send("/cost\r");
+    pty.expect("this conversation: 1 tasks");
+    pty.expect("artoo> ");
+    pty.send("/report\r");
+    pty.expect("count_rs_files");
+    pty.expect("artoo> ");
+    pty.send("\u{4}");
+    assert_eq!(pty.wait(), Some(0));
+    let inputs: Vec<String> = sandbox
+        .journal()
+        .iter()
+        .filter_map(|envelope| envelope["payload"]["text"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(inputs, ["count the Rust files\nin src"]);
+}
+
+#[test]
+fn the_keys_of_vi_are_there_for_who_wants_them() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.data()).unwrap();
+    std::fs::write(sandbox.data().join("config.toml"), "keys = \"vi\"\n").unwrap();
+    let Some(mut pty) = Pty::start(&sandbox.artoo(&[])) else {
+        return;
+    };
+    pty.expect("artoo> ");
+    // Escape, to the beginning, delete a character, append at the end.
+    pty.send("x/modxx\u{1b}0xA\u{7f}\u{7f}el\r");
+    pty.expect("brain:");
+    pty.expect("artoo> ");
+    pty.send("\u{4}");
+    assert_eq!(pty.wait(), Some(0));
+}

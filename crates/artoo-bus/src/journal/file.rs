@@ -12,6 +12,7 @@ use artoo_protocol::TaskId;
 
 use super::JournalError;
 use super::read::{Contents, Found};
+use super::sync::Target;
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -58,6 +59,14 @@ impl TaskFile {
             out: Out::File(Arc::new(file)),
             bytes: contents.bytes,
         })
+    }
+
+    /// What the syncer is to bring to disk.
+    pub(super) fn target(&self) -> Option<Target> {
+        match &self.out {
+            Out::File(file) => Some(Target::File(Arc::clone(file))),
+            Out::Memory(_) => None,
+        }
     }
 
     /// Appends one line in one write. After a failure the file ends where it ended before, as far as that can be done.

@@ -7,7 +7,9 @@ pub mod read;
 pub mod redact;
 pub mod summary;
 
+mod books;
 mod file;
+mod opening;
 mod resumed;
 mod sync;
 mod writer;

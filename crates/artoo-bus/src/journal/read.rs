@@ -130,18 +130,55 @@ pub struct Contents {
     pub bytes: u64,
 }
 
+/// A journal of which perhaps only the beginning can be read.
+#[derive(Debug)]
+pub struct Salvaged {
+    /// Everything before the damage.
+    pub contents: Contents,
+    /// What is wrong behind it; a torn last line is no damage.
+    pub damage: Option<ReadError>,
+}
+
+/// Reads a journal up to its end or to the first thing that is wrong with it.
+pub fn salvage(source: impl BufRead) -> Salvaged {
+    let mut reader = Reader::new(source);
+    let (mut records, mut damage) = (Vec::new(), None);
+    for record in reader.by_ref() {
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => damage = Some(error),
+        }
+    }
+    let contents = Contents {
+        records,
+        torn: reader.torn(),
+        bytes: reader.bytes(),
+    };
+    Salvaged { contents, damage }
+}
+
+/// Reads what can be read of a file.
+pub fn salvage_file(path: &Path) -> Salvaged {
+    match File::open(path) {
+        Ok(file) => salvage(BufReader::new(file)),
+        Err(error) => Salvaged {
+            contents: Contents {
+                records: Vec::new(),
+                torn: false,
+                bytes: 0,
+            },
+            damage: Some(error.into()),
+        },
+    }
+}
+
 /// Reads a journal from bytes.
 ///
 /// # Errors
 /// [`ReadError`] for a defect anywhere but in the last line.
 pub fn read(source: impl BufRead) -> Result<Contents, ReadError> {
-    let mut reader = Reader::new(source);
-    let records = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
-    Ok(Contents {
-        records,
-        torn: reader.torn(),
-        bytes: reader.bytes(),
-    })
+    let Salvaged { contents, damage } = salvage(source);
+    damage.map_or(Ok(contents), Err)
 }
 
 /// Reads a journal from a file.

@@ -91,17 +91,9 @@ impl TaskSummary {
     pub fn of(records: &[Record]) -> Option<Self> {
         let (first, last) = (records.first()?, records.last()?);
         let mut summary = Self {
-            task_id: super::read::task_id(records)?.clone(),
-            input: String::new(),
-            intent: String::new(),
-            status: Status::Interrupted,
-            directive: None,
-            cause: None,
-            summary: String::new(),
-            replans: 0,
-            started_at: first.at,
             ended_at: last.at,
             costs: costs(records),
+            ..Self::unreadable(super::read::task_id(records)?.clone(), first.at)
         };
         for record in records {
             if let Entry::Published { envelope } = &record.entry {
@@ -109,6 +101,23 @@ impl TaskSummary {
             }
         }
         Some(summary)
+    }
+
+    /// Of a task of whose journal nothing can be read: `at` is when it was written last.
+    pub fn unreadable(task_id: TaskId, at: Timestamp) -> Self {
+        Self {
+            task_id,
+            input: String::new(),
+            intent: String::new(),
+            status: Status::Interrupted,
+            directive: None,
+            cause: None,
+            summary: String::new(),
+            replans: 0,
+            started_at: at,
+            ended_at: at,
+            costs: Costs::default(),
+        }
     }
 
     fn follow(&mut self, envelope: &Envelope) {

@@ -1,19 +1,19 @@
-//! Writing journals: opening, naming, appending, closing (design §17).
+//! Writing journals: what is written, when the disk has to have it, and what becomes of a failure (design §17).
 //!
-//! Owns which task writes to which file and what becomes of a failure. Must not decide anything by what a record says,
-//! beyond when a task begins, gets its name and ends.
+//! Owns the way of every record into the file of its task. Must not decide anything by what a record says, beyond when a task
+//! begins, gets its name and ends.
 
-use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::{Answer, Envelope, FORMAT_VERSION, MessageKind, TaskId};
+use artoo_protocol::{Answer, Envelope, MessageKind, TaskId};
 
+use super::books::{Place, State};
 use super::file::{Out, TaskFile, file_path};
 use super::resumed::resumed;
-use super::sync::{Syncer, Target};
+use super::sync::Syncer;
 use super::{JournalError, JournalOptions, LINE_MAX, read};
 use crate::locked;
 use crate::notice::Notice;
@@ -21,28 +21,14 @@ use crate::notice::Notice;
 /// The journals of a process; clones are the same. Appending never waits for the disk.
 #[derive(Clone)]
 pub struct Journal {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
-    options: JournalOptions,
-    place: Place,
-    syncer: Syncer,
+pub(super) struct Shared {
+    pub(super) options: JournalOptions,
+    pub(super) place: Place,
+    pub(super) syncer: Syncer,
     state: Mutex<State>,
-}
-
-enum Place {
-    Folder(PathBuf),
-    Memory,
-}
-
-#[derive(Default)]
-struct State {
-    open: HashMap<String, TaskFile>,
-    failed: HashMap<String, (TaskId, String)>,
-    closed: HashSet<String>,
-    /// Journals kept in memory whose tasks have ended.
-    kept: HashMap<String, Vec<u8>>,
 }
 
 impl Journal {
@@ -166,6 +152,17 @@ impl Journal {
         appended.err().map(|message| state.fail(task, message))
     }
 
+    /// Whether everything said and wanted so far for the task is in its journal, though perhaps not on disk yet.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`] and [`JournalError::NotOpen`]: then nothing may be done that leaves something behind.
+    pub fn holds(&self, task: &TaskId) -> Result<(), JournalError> {
+        let state = locked(&self.shared.state);
+        state.healthy(task)?;
+        let open = state.open.contains_key(task.suffix());
+        open.then_some(()).ok_or_else(|| JournalError::NotOpen(task.clone()))
+    }
+
     /// Returns when everything written so far for the task is on disk.
     ///
     /// # Errors
@@ -244,41 +241,14 @@ impl Journal {
         open.or_else(|| state.kept.get(task.suffix()).cloned())
     }
 
-    fn create(&self, task: &TaskId) -> Result<TaskFile, String> {
-        let id = TaskId::parse(task.as_str()).map_err(|e| e.to_string())?;
-        let out = match &self.shared.place {
-            Place::Memory => Out::Memory(Vec::new()),
-            Place::Folder(folder) => {
-                let path = file_path(folder, &id);
-                let file = std::fs::OpenOptions::new()
-                    .append(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&path)
-                    .map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-                self.shared.syncer.folder(folder);
-                Out::File(Arc::new(file))
-            }
-        };
-        let mut file = TaskFile::new(id.clone(), out);
-        let opened = Entry::Opened {
-            format: FORMAT_VERSION,
-            artoo: self.shared.options.program.clone(),
-            task_id: id,
-            settings: self.shared.options.settings.clone(),
-        };
-        self.write(&mut file, opened)?;
-        Ok(file)
-    }
-
-    fn append(&self, state: &mut State, task: &TaskId, entry: Entry) -> Result<(), String> {
+    pub(super) fn append(&self, state: &mut State, task: &TaskId, entry: Entry) -> Result<(), String> {
         match state.open.get_mut(task.suffix()) {
             Some(file) => self.write(file, entry).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<Record, String> {
+    pub(super) fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<Record, String> {
         let options = &self.shared.options;
         let record = Record {
             n: file.records + 1,
@@ -295,44 +265,8 @@ impl Journal {
         Ok(record)
     }
 
-    /// R1 has committed: the file gets the name of the run. A file of that name that is there already is left alone.
-    fn name(&self, state: &mut State, task: &TaskId) -> Result<(), String> {
-        let Some(file) = state.open.get_mut(task.suffix()) else {
-            return Ok(());
-        };
-        let Ok(id) = TaskId::parse(task.as_str()) else {
-            return Ok(());
-        };
-        if !file.id.is_provisional() || id == file.id {
-            return Ok(());
-        }
-        if let Place::Folder(folder) = &self.shared.place {
-            let (old, new) = (file_path(folder, &file.id), file_path(folder, &id));
-            if new.exists() {
-                return Ok(());
-            }
-            std::fs::rename(&old, &new).map_err(|e| format!("cannot rename {}: {e}", old.display()))?;
-            self.shared.syncer.folder(folder);
-        }
-        file.id = id;
-        Ok(())
-    }
-
-    /// The last record; from here on nothing is written for the task.
-    fn finish(&self, state: &mut State, task: &TaskId, reason: &str) -> Result<(), String> {
-        let reason = reason.to_owned();
-        self.append(state, task, Entry::Closed { reason })?;
-        self.sync_soon(state, task);
-        if let Some(file) = state.open.remove(task.suffix())
-            && let Out::Memory(bytes) = file.out
-        {
-            state.kept.insert(task.suffix().to_owned(), bytes);
-        }
-        state.closed.insert(task.suffix().to_owned());
-        Ok(())
-    }
-
-    fn sync_soon(&self, state: &State, task: &TaskId) {
+    /// Asks for the file to be brought to disk, and does not wait.
+    pub(super) fn sync_soon(&self, state: &State, task: &TaskId) {
         if let Some(target) = state.open.get(task.suffix()).and_then(TaskFile::target) {
             let journal = Arc::downgrade(&self.shared);
             let task = task.clone();
@@ -361,39 +295,6 @@ impl Journal {
         JournalError::Failed {
             task_id: task.clone(),
             message,
-        }
-    }
-}
-
-impl State {
-    fn fail(&mut self, task: &TaskId, message: String) -> Notice {
-        self.open.remove(task.suffix());
-        self.failed
-            .entry(task.suffix().to_owned())
-            .or_insert_with(|| (task.clone(), message.clone()));
-        Notice::JournalFailed {
-            task_id: task.clone(),
-            message,
-        }
-    }
-
-    fn healthy(&self, task: &TaskId) -> Result<(), JournalError> {
-        match self.failed.get(task.suffix()) {
-            Some((task_id, message)) => Err(JournalError::Failed {
-                task_id: task_id.clone(),
-                message: message.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl TaskFile {
-    /// What the syncer is to bring to disk.
-    fn target(&self) -> Option<Target> {
-        match &self.out {
-            Out::File(file) => Some(Target::File(Arc::clone(file))),
-            Out::Memory(_) => None,
         }
     }
 }

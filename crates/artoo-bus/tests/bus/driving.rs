@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use artoo_bus::{Limits, Meter, Notice, Ports, Runtime};
+use artoo_bus::journal::read;
+use artoo_bus::{Limits, Meter, Notice, Ports, Runtime, replay_role};
 use artoo_protocol::message::{BudgetKind, Cause};
 use artoo_protocol::model::ModelError;
 use artoo_protocol::ports::Bus;
@@ -11,8 +12,8 @@ use artoo_protocol::tool::EffectClass;
 use artoo_protocol::{Answer, Command, Event, Message, Millis, Role, TaskId, Timestamp};
 
 use crate::toys::{
-    R2, R3, R7, Stage, Toy, ToyModel, ToyTools, Turn, answers, ask, idle, is_message, memory_journal, metered, named,
-    run_tool, runtime, stage, subtask, task_spec, tell,
+    R2, R3, R7, Stage, Toy, ToyModel, ToyTools, Turn, aborted, answers, ask, final_result, idle, is_message,
+    memory_journal, metered, named, run_tool, runtime, say, stage, subtask, task_spec, tell,
 };
 
 /// R2 that gives these commands for the TaskSpec.
@@ -202,6 +203,47 @@ async fn a_deadline_wakes_the_role_and_a_stuck_one_does_not_spin() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_deadline_is_noticed_is_heard_before_it() {
+    let stage = stage(None, 100);
+    let role = idle::<R7>();
+    let heard = role.heard();
+    *role.due.lock().unwrap() = Some(stage.hub.now());
+    tell(&stage.hub, Role::R1, task_spec());
+    tell(&stage.hub, Role::User, aborted());
+    let _runtime = runtime(&stage.hub, Ports::default()).spawn(role);
+    stage.hub.at_rest().await;
+    let heard = heard.lock().unwrap();
+    let [first, second, Event::Wake] = heard.as_slice() else {
+        panic!("{heard:?}")
+    };
+    assert!(is_message(first, |m| matches!(m, Message::TaskSpec(_))));
+    assert!(is_message(second, |m| matches!(m, Message::TaskAborted(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_that_ends_a_stopped_task_stands_in_its_journal() {
+    let journal = memory_journal();
+    let stage = stage(Some(journal.clone()), 100);
+    let controller = || {
+        Toy::<R7>::new(|_, event| match event {
+            Event::Wake => vec![say(final_result())],
+            Event::Message { .. } | Event::Answer { .. } => Vec::new(),
+        })
+    };
+    let role = controller();
+    let due = Arc::clone(&role.due);
+    let _runtime = runtime(&stage.hub, Ports::default()).spawn(role);
+    tell(&stage.hub, Role::R1, task_spec());
+    stage.hub.at_rest().await;
+    *due.lock().unwrap() = Some(stage.hub.now().plus(Millis(1_000)));
+    tell(&stage.hub, Role::User, aborted());
+    tokio::time::sleep(Millis(2_000).to_duration()).await;
+    let records = read::read(journal.text(&named()).unwrap().as_slice()).unwrap().records;
+    assert!(read::has_ended(&records));
+    assert_eq!(replay_role(controller(), &records), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_budget_that_is_reached_is_told_to_the_controller_once() {
     let stage = stage(None, 100);
     let ports = Ports {
@@ -234,7 +276,7 @@ async fn a_token_budget_that_is_reached_is_told_to_the_controller_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_journal_nothing_beyond_create_is_run() {
+async fn without_its_journal_nothing_that_leaves_something_behind_is_run() {
     let folder = tempfile::tempdir().unwrap();
     // Something else has the name of the journal: it cannot be made.
     std::fs::write(folder.path().join(format!("{}.jsonl", named())), "").unwrap();
@@ -258,7 +300,7 @@ async fn without_its_journal_nothing_beyond_create_is_run() {
     tell(&stage.hub, Role::R2, subtask(0));
     stage.hub.at_rest().await;
     tell(&stage.hub, Role::R1, task_spec());
-    assert_eq!(*tools.ran.lock().unwrap(), ["reads", "creates"]);
+    assert_eq!(*tools.ran.lock().unwrap(), ["reads"]);
     let errors: Vec<_> = answers(&heard)
         .into_iter()
         .filter_map(|answer| match answer {
@@ -266,7 +308,7 @@ async fn without_its_journal_nothing_beyond_create_is_run() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(errors.len(), 3);
+    assert_eq!(errors.len(), 4);
     assert!(
         errors.iter().all(|e| e.contains("journal of count_files_0000000a")),
         "{errors:?}"

@@ -271,6 +271,9 @@ fn a_damaged_line_is_named_and_unknown_fields_are_not_damage() {
         lines[2] = line;
         let error = read::read((lines.join("\n") + "\n").as_bytes()).unwrap_err();
         assert!(matches!(error, ReadError::Damaged { line: 3, .. }));
+        let salvaged = read::salvage((lines.join("\n") + "\n").as_bytes());
+        assert_eq!(salvaged.contents.records.len(), 2, "what stands before it is kept");
+        assert_eq!(salvaged.damage.unwrap().to_string(), error.to_string());
         assert!(error.to_string().contains(expect), "{error}");
     };
     check("{\"n\":3,", "EOF");

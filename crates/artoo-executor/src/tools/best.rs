@@ -95,19 +95,22 @@ mod tests {
     proptest! {
         #[test]
         fn the_first_are_those_of_the_whole_list(
-            names in proptest::collection::vec(("[a-c!é]{1,2}(/[a-c.!]{1,2}){0,2}", 0_u64..4), 0..60),
+            names in proptest::collection::vec(("[a-c!é]{1,2}(/[a-c!][a-c.!]?){0,2}", 0_u64..4), 0..60),
             most in 1_usize..8, threads in 1_usize..4,
         ) {
-            let mut all: Vec<Found> = names.into_iter().map(|(name, size)| (size, Path::new("/r").join(name))).collect();
-            all.sort();
-            all.dedup_by(|a, b| a.1 == b.1);
+            let named = names.into_iter().map(|(name, size)| (Path::new("/r").join(name), size));
+            // No folder holds a name twice.
+            let named: std::collections::BTreeMap<_, _> = named.collect();
+            let all: Vec<Found> = named.into_iter().map(|(path, size)| (size, path)).collect();
             for sort in [Sort::Path, Sort::Size] {
                 let mut shares: Vec<Best> = (0..threads).map(|_| Best::new(sort, most)).collect();
                 for (at, (size, path)) in all.iter().enumerate() {
                     shares[at % threads].note(*size, path);
                 }
                 let mut best = Best::new(sort, most);
-                shares.into_iter().for_each(|share| best.absorb(share));
+                for share in shares {
+                    best.absorb(share);
+                }
                 let mut expected = all.clone();
                 match sort {
                     Sort::Path => expected.sort_by(|a, b| a.1.cmp(&b.1)),

@@ -1,5 +1,8 @@
 //! Undo after a crash at every point, and undo that was cut off itself.
 
+#[path = "../../../artoo-testkit/src/skipping.rs"]
+mod skipping;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -107,11 +110,11 @@ fn a_deletion_that_was_noted_but_not_made_is_left_alone() {
 #[test]
 fn a_deletion_across_file_systems_comes_back_whole() {
     let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else {
-        return println!("skipped: there is no /dev/shm");
+        return skipping::skipped("/dev/shm", "there is none here");
     };
     let stage = Stage::new();
     if fs::metadata(&stage.root).unwrap().dev() == fs::metadata(elsewhere.path()).unwrap().dev() {
-        return println!("skipped: /dev/shm is the same file system");
+        return skipping::skipped("/dev/shm", "it is the same file system");
     }
     let folder = elsewhere.path().canonicalize().unwrap().join("dir");
     fs::create_dir_all(folder.join("deep")).unwrap();

@@ -64,9 +64,9 @@ async fn a_full_disk_is_the_commands_own_error() {
 #[tokio::test]
 async fn bubblewrap_stands_in_for_reads_and_lets_no_write_through() {
     let sandbox = Sandbox::with_landlock_at_most(helper(), 0);
-    let Ok(words) = sandbox.in_force().map(str::to_owned) else {
-        eprintln!("skipped, bubblewrap cannot be had here");
-        return;
+    let words = match sandbox.in_force() {
+        Ok(words) => words.to_owned(),
+        Err(why) => return skipped("bubblewrap", why),
     };
     assert!(words.contains("bubblewrap") && sandbox.absent().is_none(), "{words}");
     assert!(
@@ -130,9 +130,8 @@ fn tools(base: &Path, sandbox: Sandbox, grants: &[&str]) -> Tools {
 #[tokio::test]
 async fn with_bubblewrap_a_command_that_writes_is_asked_about_and_one_that_reads_is_not() {
     let sandbox = Sandbox::with_landlock_at_most(helper(), 0);
-    if sandbox.in_force().is_err() {
-        eprintln!("skipped, bubblewrap cannot be had here");
-        return;
+    if let Err(why) = sandbox.in_force() {
+        return skipped("bubblewrap", why);
     }
     let (_root, base) = world();
     let tools = tools(&base, sandbox, &[]);

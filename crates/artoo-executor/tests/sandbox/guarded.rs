@@ -18,6 +18,7 @@ use std::time::Duration;
 use artoo_executor::sandbox::{Confinement, Sandbox};
 use artoo_executor::spawn::{Launch, environment, run};
 
+use super::skipping::skipped;
 use crate::corpus::commands;
 
 const INSIDE: &str = "ARTOO_TEST_INSIDE_GUARD";
@@ -68,7 +69,7 @@ exec setsid -w /guard/test --exact sandbox::guarded::inside --ignored --nocaptur
 #[test]
 fn every_harmful_line_taken_for_a_read_changes_nothing() {
     if let Err(why) = Sandbox::with_helper(super::helper()).in_force() {
-        eprintln!("skipped, this machine has no sandbox: {why}");
+        skipped("sandbox", why);
         return;
     }
     let namespaces = |arguments: &[&str]| {
@@ -99,7 +100,7 @@ fn every_harmful_line_taken_for_a_read_changes_nothing() {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        eprintln!("skipped, namespaces cannot be had here");
+        skipped("namespaces", "`unshare` gives no user namespace");
         return;
     }
     // Copies, because the user without rights may not reach the folder that they were built in.

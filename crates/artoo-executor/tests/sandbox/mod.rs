@@ -4,12 +4,15 @@
 
 mod faults;
 mod guarded;
+#[path = "../../../artoo-testkit/src/skipping.rs"]
+mod skipping;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use artoo_executor::sandbox::{Allows, Confinement, Sandbox, Writable};
 use artoo_executor::spawn::{Ended, Launch, environment, run};
+use skipping::skipped;
 
 pub fn helper() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_artoo-sandbox"))
@@ -20,7 +23,7 @@ fn sandbox() -> Option<Sandbox> {
     match sandbox.in_force() {
         Ok(_) => Some(sandbox),
         Err(why) => {
-            eprintln!("skipped, this machine has no sandbox: {why}");
+            skipped("sandbox", why);
             None
         }
     }
@@ -41,7 +44,7 @@ fn every_way() -> Vec<Sandbox> {
     let bubblewrap = Sandbox::with_landlock_at_most(helper(), 0);
     match bubblewrap.in_force() {
         Ok(_) => all.push(bubblewrap),
-        Err(why) => eprintln!("skipped, bubblewrap cannot be had here: {why}"),
+        Err(why) => skipped("bubblewrap", why),
     }
     all
 }

@@ -139,18 +139,20 @@ impl Pass<'_> {
 
     /// After all groups: removes the traces of what was folded that nobody can ask for any more.
     fn sweep(&self, tidied: &mut Tidied) -> Result<(), KvError> {
+        if self.mode == Mode::Look || !self.params.forgets {
+            return Ok(());
+        }
         let mut after: Option<Vec<u8>> = None;
-        while self.mode == Mode::Perform && self.params.forgets {
+        loop {
             if (self.stop)() {
                 tidied.unfinished = true;
-                break;
+                return Ok(());
             }
-            match self.records.sweep_traces(after.as_deref(), self.now)? {
-                Some(next) => after = Some(next),
-                None => break,
+            after = self.records.sweep_traces(after.as_deref(), self.now)?;
+            if after.is_none() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     fn is_over(&self, tidied: &mut Tidied) -> bool {

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 const GROUP: (&str, &str) = ("tool:shell", "path:/a");
 
-fn day(days: i64) -> Timestamp {
+fn day(days: usize) -> Timestamp {
+    let days = i64::try_from(days).unwrap();
     Timestamp::from_millis(at().as_millis() + days * 86_400_000)
 }
 
@@ -72,10 +73,10 @@ fn is_near(one: (f64, f64), other: (f64, f64)) -> bool {
 #[test]
 fn an_older_export_that_is_taken_in_after_a_fold_counts_nothing_twice() {
     let records = store();
-    let events: Vec<Megram> = (0..30).map(|i| event(i, day(i as i64), 0.2)).collect();
+    let events: Vec<Megram> = (0..30).map(|i| event(i, day(i), 0.2)).collect();
     let mut exports = vec![events.clone()];
     for (number, event) in events.iter().enumerate() {
-        let now = day(number as i64);
+        let now = day(number);
         write(&records, std::slice::from_ref(event), now);
         if number % 7 == 6 {
             dream(&records, now);
@@ -107,7 +108,7 @@ fn an_older_export_that_is_taken_in_after_a_fold_counts_nothing_twice() {
 #[test]
 fn what_was_forgotten_after_a_fold_can_be_brought_back_by_an_older_export() {
     let records = store();
-    let events: Vec<Megram> = (0..20).map(|i| event(i, day(i as i64), 0.2)).collect();
+    let events: Vec<Megram> = (0..20).map(|i| event(i, day(i), 0.2)).collect();
     write(&records, &events, day(19));
     let before = weight(&records, day(30));
     assert_eq!(dream(&records, day(21)), 19);
@@ -126,7 +127,7 @@ fn what_was_forgotten_after_a_fold_can_be_brought_back_by_an_older_export() {
 #[test]
 fn traces_go_with_the_record_that_they_lead_to_and_when_they_have_faded() {
     let records = store();
-    let events: Vec<Megram> = (0..20).map(|i| event(i, day(i as i64), 0.2)).collect();
+    let events: Vec<Megram> = (0..20).map(|i| event(i, day(i), 0.2)).collect();
     write(&records, &events, day(19));
     dream(&records, day(21));
     assert!(
@@ -158,7 +159,7 @@ fn traces_go_with_the_record_that_they_lead_to_and_when_they_have_faded() {
 #[test]
 fn a_damaged_trace_is_told_and_removed() {
     let records = store();
-    let events: Vec<Megram> = (0..3).map(|i| event(i, day(i as i64), 0.2)).collect();
+    let events: Vec<Megram> = (0..3).map(|i| event(i, day(i), 0.2)).collect();
     write(&records, &events, day(3));
     dream(&records, day(5));
     let (key, mut value) = records.kv().scan(keys::TRACES.as_bytes(), None, 1).unwrap().remove(0);
@@ -174,7 +175,7 @@ fn a_damaged_trace_is_told_and_removed() {
 #[test]
 fn the_events_of_a_moment_are_found_beside_the_records_of_that_moment() {
     let records = store();
-    let events: Vec<Megram> = (0..10).map(|i| event(i, day(i as i64), 0.2)).collect();
+    let events: Vec<Megram> = (0..10).map(|i| event(i, day(i), 0.2)).collect();
     write(&records, &events, day(9));
     dream(&records, day(11));
     let parts = |moment: Timestamp| {

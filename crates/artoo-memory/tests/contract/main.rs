@@ -17,6 +17,8 @@ mod kv;
 mod memory;
 mod others;
 mod records;
+#[path = "../../../artoo-testkit/src/skipping.rs"]
+mod skipping;
 
 use artoo_memory::kv::{Batch, LevelKv, LevelSettings};
 use std::io::{BufRead, BufReader};

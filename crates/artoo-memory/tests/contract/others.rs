@@ -1,6 +1,7 @@
 //! Another LevelDB program on the store: Google's library reads what this one wrote, with the keys of the schema.
 
 use super::open;
+use super::skipping::skipped;
 use artoo_memory::{Edit, Records};
 use artoo_protocol::message::{Level, MacroState, Megram};
 use artoo_protocol::{DecayPerDay, Magnitude, MegramId, Timestamp, Valence};
@@ -44,12 +45,13 @@ fn another_level_db_program_reads_every_megram_and_its_keys() {
     }
     records.kv().close().unwrap();
     let Ok(read) = Command::new(&python).arg(&script).arg(&path).output() else {
-        println!("skipped: no `{python}` is here");
-        return;
+        return skipped("plyvel", &format!("no `{python}` is here"));
     };
     if read.status.code() == Some(NO_LIBRARY) {
-        println!("skipped: `{python}` has no plyvel; pip install plyvel, or name another in ARTOO_PYTHON");
-        return;
+        return skipped(
+            "plyvel",
+            &format!("`{python}` has none; pip install plyvel, or name another in ARTOO_PYTHON"),
+        );
     }
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     let found: Vec<Megram> = String::from_utf8(read.stdout)

@@ -74,7 +74,7 @@ impl Task {
         };
         let given = carrying.work.iter().map(|work| work.handed_on.clone()).collect();
         let folder = desk.outputs_of(&self.spec);
-        let mut dispatch = Dispatch::new(now, subtasks, desk.config.limits.parallel, given, folder);
+        let mut dispatch = Dispatch::new(now, subtasks, desk.config.limits, given, folder);
         let first = std::iter::from_fn(|| dispatch.send(now)).map(Effect::Dispatch);
         let effects = std::iter::once(Effect::Announce(manifest)).chain(first).collect();
         self.state = State::Dispatching(Box::new(Current {

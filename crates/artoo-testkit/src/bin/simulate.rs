@@ -1,38 +1,36 @@
-//! Plays worlds against the whole system: `cargo run --profile sim -p artoo-testkit --bin simulate -- --seeds N [--from N]`.
+//! Plays worlds against the whole system: `cargo run -p artoo-testkit --bin simulate -- --seeds N [--from N] [--threads N]`.
 //!
 //! Owns the command line of it only. Prints what came of the worlds, and of every one that broke a law its seed, what was wrong, and
-//! the smallest world in which the same goes wrong, which `--trial JSON` plays again; of a single world the journals too. Exit
-//! code 1 when a law was broken, 2 for a wrong argument.
+//! the smallest world in which the same goes wrong, which `--trial JSON` plays again; of a single world the journals too. With
+//! `--wrong NAME` a role does wrong on purpose, see [`Wrong`]. Exit code 1 when a law was broken, 2 for a wrong argument.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use artoo_protocol::prompt::PromptError;
 use artoo_protocol::text::one_line;
 use artoo_testkit::chaos::{self, Run};
+use artoo_testkit::sabotage::{Saboteur, Wrong};
 use artoo_testkit::trial::{Trial, shrink};
 
 /// Worlds that are tried to make a broken one smaller.
 const SHRINKS: usize = 2_000;
 
-const USAGE: &str = "usage: simulate [--seeds N] [--from N] [--threads N], or: simulate --trial JSON";
+const USAGE: &str =
+    "usage: simulate [--seeds N] [--from N] [--threads N] [--wrong NAME], or: simulate --trial JSON [--wrong NAME]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [name, json] = arguments.as_slice()
-        && name == "--trial"
-    {
-        return match serde_json::from_str(json) {
-            Ok(trial) => one(&trial),
-            Err(error) => usage(&error.to_string()),
-        };
-    }
     let Some(asked) = Asked::of(&arguments) else {
-        return usage("these are no numbers");
+        return usage("these are no numbers, no world, or no wrong");
     };
+    if let Some(trial) = &asked.trial {
+        return one(trial, asked.wrong);
+    }
     if asked.seeds == 1 {
-        return one(&Trial::of(asked.from));
+        return one(&Trial::of(asked.from), asked.wrong);
     }
     let next = AtomicU64::new(asked.from);
     let sum = Mutex::new(Sum::default());
@@ -45,7 +43,7 @@ fn main() -> ExitCode {
                     if seed >= asked.from.saturating_add(asked.seeds) {
                         break;
                     }
-                    own.play(seed);
+                    own.play(seed, asked.wrong);
                 }
                 sum.lock().unwrap_or_else(PoisonError::into_inner).add(&own);
             });
@@ -69,8 +67,8 @@ fn usage(why: &str) -> ExitCode {
 }
 
 /// One world, with its journals.
-fn one(trial: &Trial) -> ExitCode {
-    let run = match chaos::play_trial(trial) {
+fn one(trial: &Trial, wrong: Option<Wrong>) -> ExitCode {
+    let run = match play(trial, wrong) {
         Ok(run) => run,
         Err(error) => return usage(&error.to_string()),
     };
@@ -79,18 +77,22 @@ fn one(trial: &Trial) -> ExitCode {
         println!("no law was broken");
         return ExitCode::SUCCESS;
     }
-    tell(trial, &run.wrongs);
+    tell(trial, wrong, &run.wrongs);
     ExitCode::FAILURE
 }
 
+fn play(trial: &Trial, wrong: Option<Wrong>) -> Result<Run, PromptError> {
+    chaos::play_with(trial, wrong.map(Saboteur::new))
+}
+
 /// What was wrong, and the smallest world in which it is.
-fn tell(trial: &Trial, wrongs: &[String]) {
+fn tell(trial: &Trial, wrong: Option<Wrong>, wrongs: &[String]) {
     println!("seed {}:", trial.seed);
     for wrong in wrongs {
         println!("  {}", one_line(wrong, 2_000));
     }
     let smallest = shrink(trial.clone(), SHRINKS, |trial| {
-        chaos::play_trial(trial)
+        play(trial, wrong)
             .ok()
             .and_then(|run| run.wrongs.first().map(|wrong| way(wrong)))
     });
@@ -115,9 +117,9 @@ struct Sum {
 }
 
 impl Sum {
-    fn play(&mut self, seed: u64) {
+    fn play(&mut self, seed: u64, wrong: Option<Wrong>) {
         let trial = Trial::of(seed);
-        let run = match chaos::play_trial(&trial) {
+        let run = match play(&trial, wrong) {
             Ok(run) => run,
             Err(error) => {
                 eprintln!("{error}");
@@ -134,7 +136,7 @@ impl Sum {
         self.tool_calls += run.world.surroundings.machine.made.len() as u64;
         if !run.wrongs.is_empty() {
             self.broken += 1;
-            tell(&trial, &run.wrongs);
+            tell(&trial, wrong, &run.wrongs);
         }
     }
 
@@ -170,6 +172,8 @@ struct Asked {
     from: u64,
     seeds: u64,
     threads: usize,
+    wrong: Option<Wrong>,
+    trial: Option<Trial>,
 }
 
 impl Asked {
@@ -178,12 +182,19 @@ impl Asked {
             from: 0,
             seeds: 1_000,
             threads: 1,
+            wrong: None,
+            trial: None,
         };
         for pair in arguments.chunks(2) {
             match pair {
                 [name, value] if name == "--seeds" => asked.seeds = value.parse().ok()?,
                 [name, value] if name == "--from" => asked.from = value.parse().ok()?,
                 [name, value] if name == "--threads" => asked.threads = value.parse().ok()?,
+                [name, value] if name == "--trial" => asked.trial = Some(serde_json::from_str(value).ok()?),
+                [name, value] if name == "--wrong" => {
+                    let mut all = Wrong::ALL.iter().map(|(wrong, _)| *wrong);
+                    asked.wrong = Some(all.find(|wrong| format!("{wrong:?}") == *value)?);
+                }
                 _ => return None,
             }
         }

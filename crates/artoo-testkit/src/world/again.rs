@@ -10,7 +10,8 @@ use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::TaskResumed;
 use artoo_protocol::{Actor, Answer, CallId, Envelope, EnvelopeId, Event, Message, Role, TaskId, Timestamp};
 
-use super::{Due, Seat, World, Written};
+use super::seat::Seat;
+use super::{Due, World, Written};
 use crate::surroundings::Surroundings;
 
 impl<S: Surroundings> World<S> {
@@ -126,12 +127,7 @@ impl<S: Surroundings> World<S> {
         let (actor, start) = recovered.into_start();
         let mut tasks = BTreeMap::new();
         tasks.extend(start.task.clone().map(|task| (task.suffix().to_owned(), task)));
-        self.seats.push(Seat {
-            actor: Box::new(actor),
-            tasks,
-            stuck: None,
-            last_message: self.now,
-        });
+        self.seats.push(Seat::new(actor, tasks, self.now));
         self.starting.push((A::ROLE, start));
     }
 

@@ -1,7 +1,7 @@
 //! Carrying out what roles want: the surroundings answer, and every action that leaves something behind is counted (design §9).
 //!
-//! Owns the rules of the real shell as far as they matter to a run: an action above `create` needs a journal that can be
-//! written, and what a model used is charged before its role hears the answer.
+//! Owns the rules of the real shell as far as they matter to a run: an action that leaves something behind needs a journal that
+//! can be written, and what a model used is charged before its role hears the answer.
 
 use artoo_protocol::message::FailureClass;
 use artoo_protocol::model::Usage;
@@ -41,7 +41,11 @@ impl<S: Surroundings> World<S> {
                 invocation,
                 permit,
             } => {
-                if permit.effect > EffectClass::Create && self.journals.has_failed(&task_id) {
+                let least = match &self.saboteur {
+                    Some(saboteur) if saboteur.makes_unwritten() => EffectClass::Modify,
+                    Some(_) | None => EffectClass::Create,
+                };
+                if permit.effect >= least && self.journals.has_failed(&task_id) {
                     let refused = refused("the journal cannot be written");
                     return self.answer(role, task_id, call, Millis(0), Answer::Ran(refused));
                 }

@@ -9,7 +9,7 @@ use artoo_protocol::message::Cause;
 use artoo_testkit::chaos::{play, play_trial, play_with};
 use artoo_testkit::laws;
 use artoo_testkit::sabotage::{Saboteur, Wrong};
-use artoo_testkit::trial::{Blow, Fault, Trial, shrink};
+use artoo_testkit::trial::{Blow, Crash, Fault, Trial, shrink};
 
 #[test]
 fn no_random_world_breaks_a_law() {
@@ -42,6 +42,28 @@ fn chance(seed: u64, wrong: Wrong) -> Trial {
     let crash = |fault: &Fault| matches!(fault.what, Blow::Crash(_));
     match wrong {
         Wrong::Twice => {}
+        Wrong::MakesUnwritten => {
+            let crash = Crash {
+                power: None,
+                torn: None,
+                last_deed: false,
+                away: 0,
+                again: false,
+            };
+            trial.tasks.truncate(1);
+            trial.faults = [(2, Blow::DiskFull), (30 + seed, Blow::Crash(crash))]
+                .map(|(at, what)| Fault { at, what })
+                .into();
+        }
+        Wrong::Overtakes => {
+            // The model never answers, and the person stops the task when its five minutes are about up.
+            trial.temper.never = 100;
+            trial.pace = 3_000;
+            trial.faults.clear();
+            for task in &mut trial.tasks {
+                task.stopped_after = Some(task.after + 300_000);
+            }
+        }
         Wrong::ForgetsSpending => trial.max_tokens = Some(20_000),
         _ => trial.faults.retain(|fault| !crash(fault)),
     }
@@ -65,6 +87,42 @@ fn each_law_can_be_broken_and_is_noticed() {
         println!("{wrong:?}: {words} (world {seed})");
     }
     assert_eq!(unnoticed, [], "what nobody notices");
+}
+
+/// Worlds in which artoo itself broke a law once, each with the wrong that it then did.
+const ONCE_BROKEN: &[(u64, Wrong)] = &[
+    // The disk was full, a file was made all the same, and after a crash it was made again.
+    (3_072, Wrong::MakesUnwritten),
+    (6_842, Wrong::MakesUnwritten),
+    (8_473, Wrong::MakesUnwritten),
+    (9_565, Wrong::MakesUnwritten),
+    (10_484, Wrong::MakesUnwritten),
+    (13_644, Wrong::MakesUnwritten),
+    (17_996, Wrong::MakesUnwritten),
+    // The person stopped the task, and its clock ended it before that was heard.
+    (3_568, Wrong::Overtakes),
+    (16_108, Wrong::Overtakes),
+];
+
+#[test]
+fn worlds_that_once_broke_a_law_keep_it_and_break_it_again_with_the_old_wrong() {
+    for &(seed, wrong) in ONCE_BROKEN {
+        let trial = Trial::of(seed);
+        assert_ne!(
+            wrongs(&trial, wrong),
+            Vec::<String>::new(),
+            "world {seed} with {wrong:?}"
+        );
+        assert_eq!(play_trial(&trial).unwrap().wrongs, Vec::<String>::new(), "world {seed}");
+    }
+}
+
+/// A deadline of one task was dealt with in a step that was about another one, and its journal did not say why something was done.
+#[test]
+fn a_deadline_that_another_step_dealt_with_stands_in_the_journal_of_its_task() {
+    for seed in [5_527, 12_503, 18_922] {
+        assert_eq!(play(seed).unwrap().wrongs, Vec::<String>::new(), "world {seed}");
+    }
 }
 
 #[test]

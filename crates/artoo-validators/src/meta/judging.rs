@@ -56,13 +56,13 @@ pub(super) struct Context<'a> {
 }
 
 impl TaskState {
-    pub(super) fn new(manifest: DispatchManifest) -> Self {
+    pub(super) fn new(manifest: DispatchManifest, config: &Config) -> Self {
         Self {
             next_call: CallId(1),
             watch: Stopwatch::start(manifest.started_at),
             replans_sent: 0,
             made: Vec::new(),
-            round: Round::new(manifest),
+            round: Round::new(manifest, config.judging_time),
             stage: Stage::Collecting,
         }
     }
@@ -70,7 +70,7 @@ impl TaskState {
     /// A plan was dispatched: it replaces the present round, unless it is that round's own or an older one.
     pub(super) fn dispatched(&mut self, manifest: DispatchManifest, context: &Context<'_>) -> Vec<Effect> {
         if !self.round.is_of(&manifest) && manifest.round >= self.round.manifest.round {
-            self.round = self.round.followed_by(manifest);
+            self.round = self.round.followed_by(manifest, context.config.judging_time);
             self.stage = Stage::Collecting;
         }
         self.look(context)

@@ -15,8 +15,9 @@ mod tests;
 
 use artoo_protocol::message::{OutcomeSummary, ReplanRequest};
 use artoo_protocol::model::{ModelRequest, Tier};
+use artoo_protocol::overdue::JUDGING_TIME;
 use artoo_protocol::tool::CheckRequest;
-use artoo_protocol::{Actor, CallId, Command, Event, Message, Role, TaskId, Tasks, Timestamp};
+use artoo_protocol::{Actor, CallId, Command, Event, Message, Millis, Role, TaskId, Tasks, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct Config {
     pub judge: Tier,
     /// Who judges a verifiable criterion without a check.
     pub judges: Judges,
+    /// How long the judgement of an attempt may take, at least [`JUDGING_TIME`]: a missing outcome is waited for so long after
+    /// its subtask's deadline. R2 is set to the same.
+    pub judging_time: Millis,
 }
 
 impl Default for Config {
@@ -44,6 +48,7 @@ impl Default for Config {
             max_replans: 3,
             judge: Tier::Brain,
             judges: Judges::One,
+            judging_time: JUDGING_TIME,
         }
     }
 }
@@ -120,7 +125,7 @@ impl MetaValidator {
         };
         match message {
             Message::DispatchManifest(manifest) => {
-                let first = || TaskState::new(manifest.clone());
+                let first = || TaskState::new(manifest.clone(), &self.config);
                 let task = self.tasks.open(&manifest.task_id, first);
                 task.map(|task| task.dispatched(manifest.clone(), &context))
             }

@@ -11,7 +11,7 @@ use artoo_protocol::message::{
 };
 use artoo_protocol::overdue::PlanClock;
 use artoo_protocol::text::one_line;
-use artoo_protocol::{SubTaskId, Timestamp, message::Recommendation};
+use artoo_protocol::{Millis, SubTaskId, Timestamp, message::Recommendation};
 use serde_json::Value;
 
 use crate::verdicts;
@@ -43,9 +43,9 @@ pub(super) enum Gate {
 }
 
 impl Round {
-    pub(super) fn new(manifest: DispatchManifest) -> Self {
+    pub(super) fn new(manifest: DispatchManifest, judging_time: Millis) -> Self {
         Self {
-            clock: PlanClock::start(manifest.dispatched_at),
+            clock: PlanClock::start(manifest.dispatched_at, judging_time),
             groups: groups(&manifest),
             missing: missing(&manifest),
             failed_group: None,
@@ -56,7 +56,7 @@ impl Round {
     }
 
     /// The next round. What its plan carries over is taken from what was seen to match here, never from the plan's word.
-    pub(super) fn followed_by(&self, manifest: DispatchManifest) -> Self {
+    pub(super) fn followed_by(&self, manifest: DispatchManifest, judging_time: Millis) -> Self {
         let matched = |id: &SubTaskId| {
             let own = self.outcomes.get(id).into_iter().chain(&self.carried);
             own.into_iter()
@@ -76,7 +76,7 @@ impl Round {
         }
         Self {
             carried,
-            ..Self::new(manifest)
+            ..Self::new(manifest, judging_time)
         }
     }
 

@@ -150,7 +150,7 @@ pub(super) fn draw(
     key: &GroupKey,
     at: Option<&str>,
     now: Timestamp,
-    path: &std::path::PathBuf,
+    path: &std::path::Path,
 ) -> Result<(), Failure> {
     let until = instant(at, now)?;
     let mut all = records.history(&key.space, &key.entity).map_err(|e| broken(&e))?;

@@ -6,7 +6,7 @@ mod group;
 mod look;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use artoo_bus::SystemClock;

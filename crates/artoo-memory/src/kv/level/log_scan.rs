@@ -296,9 +296,9 @@ mod tests {
                 check(&bad, &[b"one"], LogEnd::Damaged { at: first as u64 });
             }
         }
-        let long = vec![b'x'; BLOCK + 100];
-        let mut file = fragment(FIRST, &long[..BLOCK - HEADER]);
-        file.extend(fragment(LAST, &long[BLOCK - HEADER..]));
+        let text = vec![b'x'; BLOCK + 100];
+        let mut file = fragment(FIRST, &text[..BLOCK - HEADER]);
+        file.extend(fragment(LAST, &text[BLOCK - HEADER..]));
         for position in (0..file.len()).step_by(997).chain(BLOCK..BLOCK + HEADER) {
             let mut bad = file.clone();
             bad[position] ^= 0x10;

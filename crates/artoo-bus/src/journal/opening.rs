@@ -1,0 +1,80 @@
+//! How the journal of a task begins, gets the name of its run, and ends (design §17).
+//!
+//! Owns the names of files. Must not decide when any of it happens: [`writer`](super::writer) does, by the messages that pass.
+
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+
+use artoo_protocol::journal::Entry;
+use artoo_protocol::{FORMAT_VERSION, TaskId};
+
+use super::books::{Place, State};
+use super::file::{Out, TaskFile, file_path};
+use super::writer::Journal;
+
+impl Journal {
+    /// A new journal with its first record.
+    pub(super) fn create(&self, task: &TaskId) -> Result<TaskFile, String> {
+        let id = TaskId::parse(task.as_str()).map_err(|e| e.to_string())?;
+        let out = match &self.shared.place {
+            Place::Memory => Out::Memory(Vec::new()),
+            Place::Folder(folder) => {
+                let path = file_path(folder, &id);
+                let file = std::fs::OpenOptions::new()
+                    .append(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(&path)
+                    .map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+                self.shared.syncer.folder(folder);
+                Out::File(Arc::new(file))
+            }
+        };
+        let mut file = TaskFile::new(id.clone(), out);
+        let opened = Entry::Opened {
+            format: FORMAT_VERSION,
+            artoo: self.shared.options.program.clone(),
+            task_id: id,
+            settings: self.shared.options.settings.clone(),
+        };
+        self.write(&mut file, opened)?;
+        Ok(file)
+    }
+
+    /// R1 has committed: the file gets the name of the run. A file of that name that is there already is left alone.
+    pub(super) fn name(&self, state: &mut State, task: &TaskId) -> Result<(), String> {
+        let Some(file) = state.open.get_mut(task.suffix()) else {
+            return Ok(());
+        };
+        let Ok(id) = TaskId::parse(task.as_str()) else {
+            return Ok(());
+        };
+        if !file.id.is_provisional() || id == file.id {
+            return Ok(());
+        }
+        if let Place::Folder(folder) = &self.shared.place {
+            let (old, new) = (file_path(folder, &file.id), file_path(folder, &id));
+            if new.exists() {
+                return Ok(());
+            }
+            std::fs::rename(&old, &new).map_err(|e| format!("cannot rename {}: {e}", old.display()))?;
+            self.shared.syncer.folder(folder);
+        }
+        file.id = id;
+        Ok(())
+    }
+
+    /// The last record; from here on nothing is written for the task.
+    pub(super) fn finish(&self, state: &mut State, task: &TaskId, reason: &str) -> Result<(), String> {
+        let reason = reason.to_owned();
+        self.append(state, task, Entry::Closed { reason })?;
+        self.sync_soon(state, task);
+        if let Some(file) = state.open.remove(task.suffix())
+            && let Out::Memory(bytes) = file.out
+        {
+            state.kept.insert(task.suffix().to_owned(), bytes);
+        }
+        state.closed.insert(task.suffix().to_owned());
+        Ok(())
+    }
+}
