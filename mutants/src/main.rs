@@ -85,8 +85,8 @@ fn main() -> ExitCode {
 /// How many changes survive.
 fn run(files: &[String], part: usize, parts: usize) -> std::io::Result<usize> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    // Always the same place, so that what was compiled for an earlier run is still of use.
-    let copy = std::env::temp_dir().join("artoo-mutants");
+    // A place for each part: they may run beside each other.
+    let copy = std::env::temp_dir().join(format!("artoo-mutants-{part}-{parts}"));
     std::fs::remove_dir_all(&copy).or_else(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),

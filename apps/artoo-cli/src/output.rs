@@ -22,9 +22,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Where a terminal does not tell its size.
 const USUAL: Size = Size { columns: 80, rows: 24 };
-/// What is drawn between them appears at once, and a line that is wider than the terminal does not go on in the next.
-const BEGIN: &str = "\x1b[?2026h\x1b[?7l";
-const END: &str = "\x1b[?7h\x1b[?2026l";
+/// What is drawn between them appears at once.
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
+/// Between them a line that is wider than the terminal does not go on in the next.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 
 /// The lines that are drawn at the end of the terminal.
 static PICTURE: Mutex<Vec<Line>> = Mutex::new(Vec::new());
@@ -109,9 +112,13 @@ fn redraw(old: &[Line], above: &str, new: &[Line]) {
         let _ = write!(out, "\r\x1b[{rows}A\x1b[J");
     }
     out.push_str(above);
-    for line in new {
-        out.push_str(&line.render(*COLOUR));
-        out.push('\n');
+    if !new.is_empty() {
+        out.push_str(NO_WRAP);
+        for line in new {
+            out.push_str(&line.render(*COLOUR));
+            out.push('\n');
+        }
+        out.push_str(WRAP);
     }
     out.push_str(END);
     let mut screen = std::io::stderr().lock();

@@ -19,6 +19,7 @@ use artoo_protocol::{Envelope, Millis, Role, TaskId};
 use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
 
+use crate::commands::tasks::envelopes;
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
 use crate::live::{self, Display};
@@ -100,7 +101,8 @@ impl Session {
             scope: self.system.scope(),
         };
         self.say(&task_id, input)?;
-        self.follow(task_id, text, tap, VecDeque::new(), signals).await
+        let live = self.live();
+        self.follow(task_id, text, tap, live, VecDeque::new(), signals).await
     }
 
     /// Goes on with the task that the system was resumed with.
@@ -110,7 +112,11 @@ impl Session {
     pub async fn take_up(&mut self, task: &Interrupted, signals: &mut Signals) -> Result<FinalResult, Failure> {
         let tap = self.tap();
         let questions = task.open_questions().into();
-        self.follow(task.task_id().clone(), &task.input(), tap, questions, signals)
+        let mut live = self.live();
+        if let Some(live) = &mut live {
+            envelopes(&task.records).for_each(|envelope| live.recall(envelope));
+        }
+        self.follow(task.task_id().clone(), &task.input(), tap, live, questions, signals)
             .await
     }
 
@@ -120,12 +126,12 @@ impl Session {
         mut task_id: TaskId,
         text: &str,
         mut tap: Tap,
+        mut live: Option<Display>,
         mut waiting: VecDeque<Message>,
         signals: &mut Signals,
     ) -> Result<FinalResult, Failure> {
         let mut asked: Option<Answer> = None;
         let mut aborted = false;
-        let mut live = (self.show == Show::Live).then(|| Display::new(self.budget));
         let mut frames = tokio::time::interval(live::FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (ending, seq) = loop {
@@ -232,6 +238,10 @@ impl Session {
     /// The memory of the system, unless it runs without.
     pub fn memory(&self) -> Option<Arc<LateMemory>> {
         self.system.memory()
+    }
+
+    fn live(&self) -> Option<Display> {
+        (self.show == Show::Live).then(|| Display::new(self.budget))
     }
 
     /// What is shown comes from here.

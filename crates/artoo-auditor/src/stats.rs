@@ -80,10 +80,12 @@ pub(crate) enum Depth {
 pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
     let files = Files::new(folder);
     let stats = read_stats(folder);
-    if let Some(known) = known(&files, &stats)? {
+    // A log with records always has a head; without it nothing says which counts are its own.
+    if let Some(known) = known(&files, &stats)?
+        && let Some(Ok(head)) = files.read_head()?
+    {
         let lines = &mut Lines::open_at(&files, &known.place)?;
-        let head = files.read_head()?.and_then(Result::ok);
-        let from = Start::Link(known.link, Box::new(known.past), head);
+        let from = Start::Link(known.link, Box::new(known.past), Some(head));
         if let Outcome::Counted(counted) = count_from(lines, from, u64::MAX)? {
             return Ok(*counted);
         }

@@ -67,8 +67,14 @@ impl Places {
 
     /// Every path that a word of a text or of a command spells out. A word without slash, tilde and dot is taken for a word.
     pub fn paths_in(&self, text: &str) -> BTreeSet<String> {
-        let text = text.get(..TEXT_BYTES).unwrap_or(text);
-        let words = words(text);
+        let end = (0..=TEXT_BYTES.min(text.len()))
+            .rev()
+            .find(|&at| text.is_char_boundary(at));
+        let text = text.get(..end.unwrap_or(0)).unwrap_or_default();
+        let mut words = words(text);
+        // In prose, comments and here-documents a quote may be an apostrophe, which holds nothing together.
+        let apart = |c: char| c.is_whitespace() || ";|&<>()`=,'\"".contains(c);
+        words.extend(text.split(apart).filter(|word| !word.is_empty()).map(str::to_owned));
         let spelled = words.iter().filter(|word| word.contains(['/', '~', '.', '$']));
         spelled
             .flat_map(|word| {
@@ -185,6 +191,9 @@ mod tests {
         let places = places();
         for (text, named) in [
             ("cat /data//old", true),
+            ("don't; cat /data//old", true),
+            ("use the user's notes and look in /data//old", true),
+            ("# it's\ncat /data//old", true),
             ("cat '/data/./old' | wc", true),
             ("cat \"/data/x/../old\";ls", true),
             ("x=/data/old; cat $x", true),

@@ -6,7 +6,9 @@
 mod names;
 mod pairs;
 mod plain;
+mod stated;
 
+use self::stated::stated_password;
 pub use names::{is_secret_name, is_secret_variable};
 use pairs::{begins_key, is_worth_it};
 pub use plain::Plain;
@@ -358,33 +360,6 @@ fn name_before(text: &str, at: usize) -> (&str, usize) {
     (text.get(ends - length..ends).unwrap_or_default(), ends)
 }
 
-/// How long the value is that stands directly behind `password=`, if it is none that code computes: passwords are short, and hold anything.
-fn stated_password(text: &str, name: &str, adjoins: bool, at: usize, start: usize) -> Option<usize> {
-    /// Shorter ones would be words of code, such as `str`.
-    const LEAST: usize = 5;
-    const ENDS: [&str; 4] = ["password", "passwd", "passphrase", "secret"];
-    let plain = name.to_ascii_lowercase();
-    let named = ENDS.iter().any(|end| plain.ends_with(end));
-    if !named || !adjoins || text.as_bytes().get(at) != Some(&b'=') {
-        return None;
-    }
-    let quote = start.checked_sub(1).and_then(|before| text.as_bytes().get(before));
-    let quote = quote.filter(|b| matches!(b, b'"' | b'\''));
-    let ends = |b: u8| match quote {
-        Some(quote) => b == *quote || b == b'\\' || b.is_ascii_control(),
-        None => b.is_ascii_whitespace() || b.is_ascii_control() || br#""'`\&,;)|<>"#.contains(&b),
-    };
-    let length = bytes_from(text, start).take_while(|&b| !ends(b)).count();
-    let value = text.get(start..start + length)?;
-    let first = value.chars().next()?;
-    // A variable, a place to fill in, a path, a call, an element, the name itself, what was masked already.
-    let computed = matches!(first, '$' | '{' | '[' | '%' | '/' | '(' | '*' | '=' | '~')
-        || value.contains(['(', '['])
-        || value.to_ascii_lowercase().ends_with("password")
-        || matches!(value.to_ascii_lowercase().as_str(), "false" | "undefined" | "string");
-    (length >= LEAST && !computed).then_some(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::names::SECRET_NAMES;
@@ -471,6 +446,8 @@ mod tests {
         ("postgres://me:hunter2@host/db", "hunter2"),
         ("log in with password=hunter2 and look", "hunter2"),
         ("password='tr0ub4dor & 3' x", "tr0ub4dor & 3"),
+        ("password='Tr0ub4dor(3' and", "Tr0ub4dor(3"),
+        ("password='$ecret9'", "$ecret9"),
         ("db_password=correct-horse!", "correct-horse!"),
         ("curl -d 'user=me&passwd=öpen-sesame&x=1'", "öpen-sesame"),
         (
@@ -552,6 +529,8 @@ mod tests {
             "input_tokens\":100,\"output_tokens\":10",
             "-----BEGIN CERTIFICATE-----",
             "connect(password=password, user=user); connect(password=os.environ[\"X\"], passwd=getpass(), pwd=$PWD)",
+            "User(password=form.password.data); connect(secret=config.secret, passwd=args.passwd); client_secret=settings.CLIENT_SECRET",
+            "<db password=\"\" username=\"sa\"/> PGPASSWORD= pg_dump x; password=DB_PASSWORD",
             "def f(password=None, secret=str): ... password={} password=<yours> pwd=/home/me",
             "a\\-b and \\d+\\.\\d+ and \\\"quoted\\\"",
         ] {

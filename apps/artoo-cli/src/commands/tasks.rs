@@ -292,6 +292,9 @@ fn damaged(found: &Found, damage: &ReadError) -> Failure {
 
 fn show(data: &Path, found: &Found, json: bool) -> Result<(), Failure> {
     let salvaged = salvaged(found);
+    if salvaged.contents.records.is_empty() {
+        whole(found, salvaged.damage.as_ref())?;
+    }
     let listed = match &salvaged.damage {
         Some(error) => Some(Listed::damaged(found, &salvaged, error)),
         None => Listed::of(&salvaged.contents.records, held_since(data)),

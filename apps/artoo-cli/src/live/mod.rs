@@ -9,9 +9,11 @@ mod line;
 mod tests;
 mod view;
 
+use std::sync::Arc;
+
 use artoo_bus::{SystemClock, TapItem};
-use artoo_protocol::Millis;
 use artoo_protocol::ports::Clock as _;
+use artoo_protocol::{Envelope, Millis};
 
 use self::drawing::Moment;
 pub use self::drawing::Size;
@@ -34,6 +36,13 @@ pub struct Display {
     still: bool,
 }
 
+/// Whoever writes next must not find a picture that nobody keeps up.
+impl Drop for Display {
+    fn drop(&mut self) {
+        output::picture(Vec::new());
+    }
+}
+
 impl Display {
     /// A display of a task that may run so long.
     pub fn new(budget: Millis) -> Self {
@@ -52,6 +61,14 @@ impl Display {
             Heard::Nothing => {}
             Heard::Change => self.changed = true,
             Heard::RoundIsOver => self.settle(),
+        }
+    }
+
+    /// Takes note of what was said before this process; nothing of it is drawn.
+    pub fn recall(&mut self, envelope: &Envelope) {
+        let item = TapItem::Envelope(Arc::new(envelope.clone()));
+        if self.view.hear(&item) == Heard::RoundIsOver {
+            self.view.turn_over();
         }
     }
 

@@ -111,6 +111,7 @@ impl View {
     fn message(&mut self, envelope: &Envelope) -> Heard {
         self.began.get_or_insert(envelope.timestamp);
         match &envelope.payload {
+            Message::TaskResumed(resumed) => self.waited = Millis(self.waited.0 + resumed.away_ms.0),
             Message::TaskSpec(spec) => self.intent = Some(spec.intent.clone()),
             Message::DispatchManifest(manifest) => self.plan(manifest),
             Message::SubTask(subtask) => self.step(&subtask.subtask_id, |step| {

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::change::stale;
+use super::change::{fingerprint, stale};
 use super::find_files;
 use super::place::{landing, worst};
 use super::redirect::{NameSearch, name_search};
@@ -141,9 +141,12 @@ impl Shell {
             targets.extend(paths);
         }
         let absent = self.absent(&class);
+        // Links may be turned between the look and the deed.
+        let written = targets.get(1..).unwrap_or_default().join("\0");
         Assessment {
             effect,
             reach,
+            fingerprint: fingerprint(&format!("{reach:?} {written}")),
             action: command,
             reason: match (class.reason, absent) {
                 (None, Some(why)) => {
@@ -155,7 +158,6 @@ impl Shell {
             programs: class.programs,
             targets,
             invalid: None,
-            fingerprint: 0,
         }
     }
 
@@ -275,7 +277,8 @@ impl Tool for Shell {
         if let Some(refusal) = exceeds(assessment.effect, permit) {
             return refusal;
         }
-        if !permit.confirmed && !is_free(assessment.effect, assessment.reach) {
+        let moved = permit.confirmed && permit.seen != 0 && permit.seen != assessment.fingerprint;
+        if moved || (!permit.confirmed && !is_free(assessment.effect, assessment.reach)) {
             return stale("what it writes to changed since it was looked at");
         }
         if let Some(search) = name_search(&given.command, &self.places.home).filter(|search| search.under.is_dir()) {

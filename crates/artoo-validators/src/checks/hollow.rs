@@ -13,7 +13,8 @@ use super::status::{Words, unquoted};
 /// Why a check proves nothing, whatever the world is like; `None` for one that can fail.
 pub(super) fn always_holds(check: &Check) -> Option<&'static str> {
     let fits_all = |text: &str| {
-        let probes = ["", "\u{1}", "a 0"];
+        static LONG: LazyLock<String> = LazyLock::new(|| (' '..='~').collect::<String>().repeat(200));
+        let probes = ["", "\u{1}", "a 0", "\n", LONG.as_str()];
         let regex = pattern::compile(text).ok()?;
         let all = probes.iter().all(|probe| regex.is_match(probe));
         all.then_some("its pattern fits every text, so it proves nothing")
@@ -29,6 +30,8 @@ pub(super) fn always_holds(check: &Check) -> Option<&'static str> {
         | Check::Count {
             of: CountOf::Matches,
             pattern: Some(pattern),
+            op: CountOp::Ge,
+            value: 1,
             ..
         } => fits_all(pattern),
         Check::CommandSucceeds { command } => {
@@ -46,20 +49,32 @@ pub(super) fn always_holds(check: &Check) -> Option<&'static str> {
 
 /// Whether the last word of a command is one that never fails: `… || true`, `…; echo done`, `true`.
 fn cannot_fail(command: &str) -> bool {
+    /// What may end it before its last word.
+    static LEAVES: Words =
+        LazyLock::new(|| Regex::new(r"\b(?:exit\s+[^0\s;]|return\s+[^0\s;]|false\b|set\s+-\w*e|errexit)").ok());
     let bare = unquoted(command);
     let bare = bare.trim().trim_end_matches(';').trim_end();
     if bare.ends_with('&') && !bare.ends_with("&&") {
         return true;
     }
-    // A failure in front of `&&`, of a pipe or of an opening `if` is not passed over.
-    let last = bare.rsplit(['\n', ';']).next().unwrap_or_default();
-    let last = last.rsplit("||").next().unwrap_or_default();
-    if last.contains("&&") || last.contains('|') {
+    if LEAVES.as_ref().is_some_and(|leaves| leaves.is_match(bare)) {
         return false;
     }
-    let mut words = last.split_whitespace();
+    // A failure in front of `&&` is not passed over; one in front of a pipe is, unless that is set otherwise.
+    let last = bare.rsplit(['\n', ';']).next().unwrap_or_default();
+    let last = last.rsplit("||").next().unwrap_or_default();
+    if last.contains("&&") {
+        return false;
+    }
+    let piped = last.contains('|') && !bare.contains("pipefail");
+    if last.contains('|') && !piped {
+        return false;
+    }
+    let last = last.rsplit('|').next().unwrap_or_default();
+    let mut words = last.trim_matches(['(', ')', '{', '}', ' ']).split_whitespace();
     match words.next() {
         Some("true" | ":" | "echo" | "printf") => true,
+        Some("cat" | "wc" | "tee" | "head" | "tail" | "sort") => piped,
         Some("exit") => words.next() == Some("0"),
         Some(_) | None => false,
     }

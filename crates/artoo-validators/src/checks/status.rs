@@ -72,6 +72,8 @@ fn gives_the_status_of_the_pipe(before: &str, after: &str) -> bool {
     static ENDS: Words = LazyLock::new(|| {
         Regex::new(r#"^[^;&\n|'"]*(?:\|[^;&\n|'"]+)+;\s*exit "?\$\{PIPESTATUS\[0\]\}"?\s*;?\s*$"#).ok()
     });
+    // The program may have been found behind its folder.
+    let before = before.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '~'));
     let last = before.trim_end().chars().next_back();
     let begins =
         last.is_none_or(|c| matches!(c, ';' | '&' | '(' | '{')) || before.trim_end_matches(' ').ends_with('\n');

@@ -116,7 +116,10 @@ pub(super) const DOUBTS: &[Doubt] = &[
     Doubt {
         name: "tested_nothing",
         because: "the same output says that no test was run",
-        applies: |m| tested_nothing(&m.call.output) && !tested_nothing(m.found),
+        applies: |m| {
+            let runs = m.call.exit.is_some() && !is_one_of(m.call, SHOWERS);
+            runs && tested_nothing(&m.call.output) && !tested_nothing(m.found)
+        },
     },
     Doubt {
         name: "defined_for_the_occasion",
@@ -127,7 +130,7 @@ pub(super) const DOUBTS: &[Doubt] = &[
             let mut first_in_path = m
                 .evidence
                 .writers()
-                .filter(|writer| command.contains("PATH=") && holds(writer, m.line))
+                .filter(|writer| sets_its_path(command) && holds(writer, m.line))
                 .flat_map(names);
             definitions(command).any(meant) || first_in_path.any(meant)
         },
@@ -257,6 +260,12 @@ fn speaks_of_failure(text: &str) -> bool {
 pub(super) fn hides_its_status(call: &ToolCall) -> bool {
     let command = text_of(call, "command");
     call.exit == Some(0) && !command.is_empty() && status::hides_some(command).is_some()
+}
+
+/// Whether a command sets where programs are looked for; `PYTHONPATH` and its like are no such thing.
+fn sets_its_path(command: &str) -> bool {
+    static OWN_PATH: Words = LazyLock::new(|| Regex::new(r"(?:^|[\s;&|(])PATH=").ok());
+    OWN_PATH.as_ref().is_some_and(|path| path.is_match(command))
 }
 
 /// Whether nothing but the shell's own words can come out of a call.

@@ -112,6 +112,8 @@ fn find_cut(folder: &Path, files: &[(FileKind, PathBuf)]) -> io::Result<Option<S
             .filter(|(kind, _)| *kind == FileKind::Log)
             .map(|(_, path)| path)
     };
+    // As numbers: beyond six digits their order as text is another.
+    let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
     match fs::metadata(&log) {
         Ok(found) if found.len() >= synced.bytes => {
             let end = scan_log(BufReader::new(File::open(&log)?), &mut |_| ())?;
@@ -125,7 +127,9 @@ fn find_cut(folder: &Path, files: &[(FileKind, PathBuf)]) -> io::Result<Option<S
             synced.bytes
         ))),
         // What it held is in tables now, and a later log was begun.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && logs().any(|later| *later > log) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && logs().any(|later| number(later) > number(&log)) => {
+            Ok(None)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(format!("{} is missing", synced.log))),
         Err(error) => Err(error),
     }
