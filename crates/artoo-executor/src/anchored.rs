@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
@@ -158,31 +158,71 @@ impl Folder {
     }
 }
 
-/// Files that were made empty for somebody else to fill. Those that are still empty go when this is dropped.
+/// Files that were made empty for somebody else to fill. Those that are as they were made go when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct MadeFiles(Vec<(Folder, OsString)>);
+pub(crate) struct MadeFiles(Vec<Made>);
+
+/// One of them, as it was made.
+#[derive(Debug)]
+struct Made {
+    folder: Folder,
+    name: OsString,
+    stat: Stat,
+    opened: bool,
+}
 
 impl MadeFiles {
     /// Makes one where nothing is, in a folder that is there, without following a link.
-    pub fn make(&mut self, path: &Path) -> io::Result<()> {
+    ///
+    /// It is given a time that no clock shows any more: whoever cuts it, writes to it or touches it changes that, also where
+    /// it stays empty. Whoever only opens it to append does not; `opened` says that somebody will.
+    pub fn make(&mut self, path: &Path, opened: bool) -> io::Result<()> {
+        const LONG_AGO: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
         let (folder, name) = Folder::of(path, false)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&folder.0, name, flags, Mode::from_raw_mode(0o666))?;
-        self.0.push((folder, name.to_owned()));
+        let file = rustix::fs::openat(&folder.0, name, flags, Mode::from_raw_mode(0o666))?;
+        let stamps = Timestamps {
+            last_access: LONG_AGO,
+            last_modification: LONG_AGO,
+        };
+        let marked = rustix::fs::futimens(&file, &stamps).and_then(|()| rustix::fs::fstat(&file));
+        match marked {
+            Ok(stat) => self.0.push(Made {
+                folder,
+                name: name.to_owned(),
+                stat,
+                opened,
+            }),
+            Err(error) => {
+                let _ = folder.remove(name);
+                return Err(error.into());
+            }
+        }
         Ok(())
     }
 
-    /// Lets them stay as they are.
-    pub fn keep(mut self) {
-        self.0.clear();
+    /// Lets those stay that were to be opened: somebody may hold them open still, and write later.
+    pub fn keep_opened(&mut self) {
+        self.0.retain(|made| !made.opened);
     }
 }
 
 impl Drop for MadeFiles {
     fn drop(&mut self) {
-        for (folder, name) in &self.0 {
-            let file = folder.file(name).ok().flatten();
-            if file.is_some_and(|file| file.metadata().is_ok_and(|meta| meta.len() == 0)) {
+        for Made {
+            folder,
+            name,
+            stat: made,
+            ..
+        } in &self.0
+        {
+            let now = rustix::fs::statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW);
+            let untouched = |now: Stat| {
+                (now.st_dev, now.st_ino) == (made.st_dev, made.st_ino)
+                    && now.st_size == 0
+                    && (now.st_mtime, now.st_mtime_nsec) == (made.st_mtime, made.st_mtime_nsec)
+            };
+            if now.is_ok_and(untouched) {
                 // Where it cannot be removed an empty file stays, which says nothing untrue.
                 let _ = folder.remove(name);
             }
@@ -309,5 +349,63 @@ mod tests {
             .unwrap();
         assert_eq!(fs::read(base.join("a")).unwrap(), b"two");
         assert_eq!(fs::read_dir(&base).unwrap().count(), 1);
+    }
+
+    /// What may happen to a file.
+    type Use = fn(&Path);
+
+    #[test]
+    fn a_file_that_was_made_for_somebody_goes_when_it_is_as_it_was_made() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let path = base.join("new");
+        let uses: [(Use, bool); 7] = [
+            (|_| {}, false),
+            (|path| drop(fs::read(path)), false),
+            (|path| drop(File::create(path)), true),
+            (|path| fs::write(path, "x").unwrap(), true),
+            (
+                |path| {
+                    fs::remove_file(path).unwrap();
+                    File::create(path).unwrap();
+                },
+                true,
+            ),
+            (
+                |path| {
+                    fs::remove_file(path).unwrap();
+                    symlink("elsewhere", path).unwrap();
+                },
+                true,
+            ),
+            (|path| fs::remove_file(path).unwrap(), false),
+        ];
+        for (at, (used, stays)) in uses.into_iter().enumerate() {
+            let mut made = MadeFiles::default();
+            made.make(&path, false).unwrap();
+            assert!(path.symlink_metadata().is_ok());
+            assert!(made.make(&path, false).is_err(), "what is there is nobody's to make");
+            used(&path);
+            drop(made);
+            assert_eq!(path.symlink_metadata().is_ok(), stays, "{at}");
+            let _ = fs::remove_file(&path);
+        }
+        for opened in [true, false] {
+            let mut made = MadeFiles::default();
+            made.make(&path, opened).unwrap();
+            made.keep_opened();
+            drop(made);
+            assert_eq!(path.exists(), opened);
+            let _ = fs::remove_file(&path);
+        }
+        // The folder is the one that it was, whatever its path leads to by then.
+        fs::create_dir(base.join("folder")).unwrap();
+        let mut made = MadeFiles::default();
+        made.make(&base.join("folder/new"), false).unwrap();
+        fs::rename(base.join("folder"), base.join("aside")).unwrap();
+        fs::create_dir(base.join("folder")).unwrap();
+        fs::write(base.join("folder/new"), "").unwrap();
+        drop(made);
+        assert!(base.join("folder/new").exists() && !base.join("aside/new").exists());
     }
 }

@@ -1,6 +1,6 @@
 //! R3, the executor: carries out one subtask with tools behind an effect gate (design §8, §9).
 //!
-//! Three layers that can be used alone: [`classify`] says what a shell command could do; [`Tools`] are the built-in
+//! Three layers that can be used alone: [`classify()`] says what a shell command could do; [`Tools`] are the built-in
 //! tools behind the protocol's `Toolbox` port; [`Executor`] is the pure state machine that drives a model through the
 //! tool loop, with [`gate`] between every call and the world. Must not know criteria verdicts, plans, the loss or memory.
 

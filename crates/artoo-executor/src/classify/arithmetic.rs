@@ -2,9 +2,11 @@
 //!
 //! Bash evaluates the *content* of a variable that stands in an arithmetic expression, array subscripts and command
 //! substitutions included. So a variable may stand there only when every value it is given in the same command is a
-//! number. Owns that bookkeeping; must not know words, programs or files.
+//! number. Owns that bookkeeping; must not know programs, but for `wc`, whose output is a number.
 
 use std::collections::BTreeSet;
+
+use brush_parser::ast;
 
 /// Variables that always hold a number.
 const ALWAYS_NUMERIC: &[&str] = &["RANDOM", "SECONDS", "LINENO"];
@@ -35,6 +37,14 @@ impl Variables {
         let mut at = 0;
         while let Some(&c) = chars.get(at) {
             if c == '$' {
+                // What stands before it would become a part of a name that only comes about when it runs.
+                if at
+                    .checked_sub(1)
+                    .and_then(|before| chars.get(before))
+                    .is_some_and(|c| in_a_word(*c))
+                {
+                    return Err("its arithmetic puts a name together".to_owned());
+                }
                 at += 1;
                 match chars.get(at) {
                     Some(next) if next.is_ascii_alphabetic() || *next == '_' => continue,
@@ -79,8 +89,92 @@ impl Variables {
     }
 }
 
-/// Whether a word is certainly a number: an integer, an arithmetic expansion, or a range of integers in braces.
+/// An expression with a number in place of each command that puts out nothing else, and these commands.
+pub fn without_counts(expression: &str) -> (String, Vec<String>) {
+    let (mut plain, mut counts) = (String::new(), Vec::new());
+    let mut rest = expression;
+    while let Some((before, after)) = rest.split_once("$(") {
+        let Some((script, after)) = after.split_once(')').filter(|(script, _)| is_count(script)) else {
+            break;
+        };
+        // Beside a letter or digit the number would become a part of another word.
+        if before.ends_with(in_a_word) || after.starts_with(|c| in_a_word(c) || c == '#') {
+            break;
+        }
+        plain.push_str(before);
+        plain.push('0');
+        counts.push(script.to_owned());
+        rest = after;
+    }
+    plain.push_str(rest);
+    (plain, counts)
+}
+
+fn in_a_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Whether a command certainly puts out one number: it is one pipe, and at its end stands `wc` that counts one thing of one input.
+fn is_count(script: &str) -> bool {
+    use ast::CommandPrefixOrSuffixItem as Item;
+    // Quotes may hold a `|` that is none, so only the parser can tell where the last command begins.
+    let one_line = !script.contains(['(', ')', '`', ';', '&', '\n', '#', '\\']);
+    let Some(program) = one_line.then(|| super::parsed(script, 0).ok()).flatten() else {
+        return false;
+    };
+    let [line] = program.complete_commands.as_slice() else {
+        return false;
+    };
+    let [ast::CompoundListItem(commands, ast::SeparatorOperator::Sequence)] = line.0.as_slice() else {
+        return false;
+    };
+    let Some(ast::Command::Simple(last)) = commands.first.seq.last().filter(|_| commands.additional.is_empty()) else {
+        return false;
+    };
+    let counts = last.prefix.is_none() && last.word_or_name.as_ref().is_some_and(|word| word.value == "wc");
+    let what = |word: &ast::Word| ["-l", "-w", "-c", "-m"].contains(&word.value.as_str());
+    let from_a_file = |redirect: &ast::IoRedirect| {
+        matches!(
+            redirect,
+            ast::IoRedirect::File(
+                None | Some(0),
+                ast::IoFileRedirectKind::Read,
+                ast::IoFileRedirectTarget::Filename(_)
+            )
+        )
+    };
+    counts
+        && match last.suffix.as_ref().map(|suffix| suffix.0.as_slice()) {
+            Some([Item::Word(word)]) => what(word),
+            Some([Item::Word(word), Item::IoRedirect(redirect)]) => what(word) && from_a_file(redirect),
+            _ => false,
+        }
+}
+
+/// Whether no bracket is closed that was not opened: `$((a); (b))` is no arithmetic, but two commands.
+fn is_closed(expression: &str) -> bool {
+    let mut open = 0_usize;
+    let balanced = expression.chars().all(|c| match c {
+        '(' => {
+            open += 1;
+            true
+        }
+        ')' => open.checked_sub(1).map(|left| open = left).is_some(),
+        _ => !"'\"\\`;\n#".contains(c),
+    });
+    balanced && open == 0
+}
+
+/// Whether a word is certainly a number: an integer, an arithmetic expansion, a count, or a range of integers in braces.
 pub fn is_numeric_word(word: &str) -> bool {
+    let bare = word
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(word);
+    let script = bare.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+    if script.is_some_and(is_count) {
+        return true;
+    }
     let integer = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or(text);
         !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
@@ -89,7 +183,7 @@ pub fn is_numeric_word(word: &str) -> bool {
         return true;
     }
     if let Some(inner) = word.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))")) {
-        return !inner.contains("))");
+        return !inner.contains("))") && is_closed(inner);
     }
     word.strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'))

@@ -91,7 +91,9 @@ impl Walk {
                 for word in [left, right] {
                     self.word(word);
                     if arithmetic {
-                        self.arithmetic(&word.value.replace('"', ""));
+                        let value = word.value.as_str();
+                        let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                        self.arithmetic(bare.unwrap_or(value));
                     }
                 }
             }

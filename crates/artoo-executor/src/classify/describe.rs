@@ -21,7 +21,7 @@ pub fn table_as_markdown() -> String {
 fn words(rule: &Rule) -> String {
     match rule {
         Rule::Pure => "read".to_owned(),
-        Rule::Without(bad) | Rule::WithoutLeading(bad) => format!("read without {}", listed(bad)),
+        Rule::Without(bad) => format!("read without {}", listed(bad)),
         Rule::Only(good) => format!("read with nothing but {}", listed(good)),
         Rule::OnlyOrNone(good) => format!("read alone or with nothing but {}", listed(good)),
         Rule::First(good) => format!("read when it begins with {} and no option follows", listed(good)),

@@ -25,7 +25,10 @@ impl Walk {
                 ..
             } => {
                 self.nested(default_value.as_deref());
-                if let Parameter::Named(name) = parameter {
+                if let Parameter::Named(name)
+                | Parameter::NamedWithIndex { name, .. }
+                | Parameter::NamedWithAllIndices { name, .. } = parameter
+                {
                     self.assigned(name, false);
                 }
                 self.parameter_name(parameter, *indirect)
@@ -150,16 +153,25 @@ fn with_text(expression: &ParameterExpr) -> Option<(&Parameter, bool, Option<&st
     }
 }
 
-/// `$?`, `$#`, `$$`, `$!`: always one number.
+/// `$?`, `$#`, `$$`: always one number. `$!` is none: it may be nothing, and then what stands behind it begins the word.
 pub(super) fn is_number(expression: &ParameterExpr) -> bool {
     use SpecialParameter as S;
     matches!(
         expression,
         ParameterExpr::Parameter {
-            parameter: Parameter::Special(
-                S::PositionalParameterCount | S::LastExitStatus | S::ProcessId | S::LastBackgroundProcessId
-            ),
+            parameter: Parameter::Special(S::PositionalParameterCount | S::LastExitStatus | S::ProcessId),
             indirect: false
         }
     )
+}
+
+/// The variable that an expansion gives as it is.
+pub(super) fn named(expression: &ParameterExpr) -> Option<&str> {
+    match expression {
+        ParameterExpr::Parameter {
+            parameter: Parameter::Named(name),
+            indirect: false,
+        } => Some(name),
+        _ => None,
+    }
 }

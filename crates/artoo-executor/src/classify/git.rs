@@ -69,7 +69,19 @@ const LISTING: &[(&str, &[&str], &[&str])] = &[
         ],
         &["--list", "-l", "--contains", "--merged", "--no-merged", "--points-at"],
     ),
-    ("tag", &[], &["--list", "-l", "-n"]),
+    (
+        "tag",
+        &[],
+        &[
+            "--list",
+            "-l",
+            "-n",
+            "--contains",
+            "--merged",
+            "--no-merged",
+            "--points-at",
+        ],
+    ),
     ("remote", &["-v", "--verbose"], &["get-url"]),
     ("stash", &["list", "show"], &[]),
     ("submodule", &["status"], &["status", "summary"]),
@@ -139,6 +151,7 @@ pub(super) fn git(walk: &mut Walk, _name: &str, args: &[Arg]) {
             Some("--no-pager" | "--no-optional-locks" | "-P") => rest = after,
             Some("-C") if after.first().is_some_and(Arg::is_single) => rest = after.get(1..).unwrap_or_default(),
             Some("--version") => return,
+            // `--git-dir=` among them: git takes a folder that is named for its user's own and runs what its settings say.
             Some(option) if option.starts_with('-') => {
                 return walk.unknown(format!("`git {option}` can do more than read"));
             }
@@ -167,7 +180,7 @@ fn reading(walk: &mut Walk, name: &str, args: &[Arg]) {
         && args
             .iter()
             .any(|arg| arg.known().starts_with('-') && !arg.known().starts_with("--") && arg.known().contains('O'));
-    match offending(args, NOT_READING) {
+    match offending("git", args, NOT_READING) {
         Offence::None if !pager => {}
         Offence::Hidden => walk.unknown(format!(
             "an argument of `git {name}` is known only when it runs, and could be an option"

@@ -9,10 +9,12 @@
 
 mod arithmetic;
 mod awk;
+mod builtins;
 mod compound;
 mod describe;
 mod expansion;
 mod git;
+mod limits;
 mod programs;
 mod redirects;
 mod sed;
@@ -34,22 +36,6 @@ use words::Arg;
 /// Stands among the programs for one whose name is known only when it runs.
 pub const UNKNOWN_PROGRAM: &str = "?";
 
-/// Commands longer than this many bytes are not analysed.
-const MAX_COMMAND_BYTES: usize = 16 * 1024;
-/// Brackets inside brackets beyond which a command is not analysed.
-const MAX_NESTING: usize = 12;
-/// How often each of these may stand in a command that is analysed. The parser goes back and tries again at each of
-/// them, so that its time multiplies; quotes can hide how deep they really nest, hence their number counts.
-const MAX_OPENINGS: &[(&str, usize)] = &[("(", 16), ("`", 6), ("{", 60), ("[", 60)];
-/// The same for subscripts (`a[`), the slowest of all.
-const MAX_SUBSCRIPTS: usize = 8;
-/// Words that open a nested command, and how many of them a command may hold: each takes a part of the parser's stack.
-const OPENING_WORDS: &[&str] = &[
-    "if", "while", "until", "for", "case", "select", "coproc", "function", "elif", "time",
-];
-const MAX_OPENING_WORDS: usize = 32;
-/// How deep commands inside commands (`$(…)`, `sh -c '…'`) are followed.
-const MAX_DEPTH: usize = 5;
 /// Variables in capitals that may be set without changing what programs do; names in small letters always may.
 const HARMLESS_VARIABLES: &[&str] = &[
     "LANG",
@@ -78,6 +64,8 @@ pub struct CommandClass {
     pub programs: Vec<String>,
     /// Paths that the command creates or overwrites, as written in it.
     pub writes: Vec<WrittenPath>,
+    /// Those of the written files, in the same words, that it opens to put its output into: by a redirection or with `tee`.
+    pub opened: BTreeSet<String>,
     /// Why it is worse than a read; `None` when it is one.
     pub reason: Option<String>,
 }
@@ -106,6 +94,10 @@ struct Walk {
     reason: Option<String>,
     programs: Vec<String>,
     writes: Vec<WrittenPath>,
+    opened: BTreeSet<String>,
+    /// Whether something is named by way of the home folder, and whether the variable for that may be unset.
+    at_home: bool,
+    homeless: bool,
     /// Whether the working directory may have changed, so that relative paths mean nothing any more.
     moved: bool,
     variables: arithmetic::Variables,
@@ -113,6 +105,12 @@ struct Walk {
     looped: BTreeSet<String>,
     set: BTreeSet<String>,
     read_from: BTreeSet<String>,
+    /// Variables that a loop sets to words that begin like no option, those for which another one does not, and those that were
+    /// taken for no option.
+    plain: BTreeSet<String>,
+    doubtful: BTreeSet<String>,
+    relied_on: BTreeSet<String>,
+    descriptors: redirects::Descriptors,
     depth: usize,
 }
 
@@ -123,11 +121,18 @@ impl Default for Walk {
             reason: None,
             programs: Vec::new(),
             writes: Vec::new(),
+            opened: BTreeSet::new(),
+            at_home: false,
+            homeless: false,
             moved: false,
             variables: arithmetic::Variables::default(),
             looped: BTreeSet::new(),
             set: BTreeSet::new(),
             read_from: BTreeSet::new(),
+            plain: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+            relied_on: BTreeSet::new(),
+            descriptors: redirects::Descriptors::default(),
             depth: 0,
         }
     }
@@ -143,6 +148,16 @@ impl Walk {
         let known_file = |name: &String| self.looped.contains(name) && !self.set.contains(name);
         if !self.read_from.iter().all(known_file) {
             self.unknown(redirects::READS_UNKNOWN);
+        }
+        let hidden = |name: &String| self.set.contains(name) || self.doubtful.contains(name);
+        if self.relied_on.iter().any(hidden) {
+            self.unknown("an argument is known only when it runs, and could be an option");
+        }
+        if self.descriptors.may_reopen_a_file() {
+            self.unknown("it opens by the name of a descriptor what was opened to be read");
+        }
+        if self.at_home && self.homeless {
+            self.unknown("it names the home folder where its name may be unset");
         }
         if self.moved {
             for path in &mut self.writes {
@@ -161,6 +176,7 @@ impl Walk {
             effect: self.effect,
             programs: self.programs,
             writes: self.writes,
+            opened: self.opened,
             reason: self.reason,
         }
     }
@@ -186,19 +202,13 @@ impl Walk {
 
     /// A whole script: the command itself, a substitution, or the text after `sh -c`.
     fn script(&mut self, text: &str, depth: usize) {
-        if let Some(why) = unreadable(text, depth) {
-            self.ran(UNKNOWN_PROGRAM);
-            self.unknown(why);
-            return;
-        }
-        // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
-        let parsed = catch_unwind(AssertUnwindSafe(|| {
-            Parser::new(text.as_bytes(), &options()).parse_program()
-        }));
-        let Ok(Ok(program)) = parsed else {
-            self.ran(UNKNOWN_PROGRAM);
-            self.unknown("its syntax is not understood");
-            return;
+        let program = match parsed(text, depth) {
+            Ok(program) => program,
+            Err(why) => {
+                self.ran(UNKNOWN_PROGRAM);
+                self.unknown(why);
+                return;
+            }
         };
         let outer = std::mem::replace(&mut self.depth, depth);
         for list in &program.complete_commands {
@@ -246,16 +256,24 @@ impl Walk {
                 }
             }
         }
-        if let Some(name) = &simple.word_or_name {
+        let mut before = simple.word_or_name.as_ref();
+        if let Some(name) = before {
             args.push(self.word(name));
         }
         for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
+            let last = before.take();
             match item {
                 ast::CommandPrefixOrSuffixItem::Word(word)
                 | ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
                     args.push(self.word(word));
+                    before = Some(word);
                 }
-                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect),
+                ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
+                    if last.is_some_and(redirects::names_a_descriptor) {
+                        self.unknown("it gives a variable the number of a descriptor");
+                    }
+                    self.redirect(redirect);
+                }
                 ast::CommandPrefixOrSuffixItem::ProcessSubstitution(_, group) => {
                     self.list(&group.list);
                     args.push(Arg::one("/dev/fd/"));
@@ -317,73 +335,57 @@ impl Walk {
                 && text.starts_with(|c: char| c.is_alphanumeric() || "_.*?/~".contains(c))
                 && !text.contains(['$', '`', '{', '(', '\\'])
         };
-        if !values.is_empty() && values.iter().all(file) {
-            self.looped.insert(name.to_owned());
-        } else {
-            self.set.insert(name.to_owned());
-        }
+        let files = !values.is_empty() && values.iter().all(file);
+        if files { &mut self.looped } else { &mut self.set }.insert(name.to_owned());
+        // A pattern that begins with anything may find a file that is called like an option.
+        let plain = files && !values.iter().any(|word| word.value.starts_with(['*', '?']));
+        if plain { &mut self.plain } else { &mut self.doubtful }.insert(name.to_owned());
         self.takes_value(name, numeric);
     }
 
     fn takes_value(&mut self, name: &str, numeric: bool) {
-        let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && name
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        if !plain && !HARMLESS_VARIABLES.contains(&name) {
+        if !is_harmless_variable(name) {
             self.unknown(format!("setting `{name}` may change what programs do"));
         }
         self.variables.assign(name, numeric);
     }
 
     fn arithmetic(&mut self, expression: &str) {
-        if let Err(why) = self.variables.expression(expression) {
+        let (rest, counts) = arithmetic::without_counts(expression);
+        for script in &counts {
+            self.script(script, self.depth + 1);
+        }
+        if let Err(why) = self.variables.expression(&rest) {
             self.unknown(why);
         }
     }
 }
 
-/// Whether a text is outside what may be handed to the parser, and why.
-fn unreadable(text: &str, depth: usize) -> Option<&'static str> {
-    if depth > MAX_DEPTH {
-        return Some("commands are nested too deep");
+/// A script as a tree.
+///
+/// # Errors
+/// Why it cannot be read.
+fn parsed(text: &str, depth: usize) -> Result<ast::Program, &'static str> {
+    if let Some(why) = limits::unreadable(text, depth) {
+        return Err(why);
     }
-    if text.len() > MAX_COMMAND_BYTES {
-        return Some("it is too long to be analysed");
+    // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
+    let parsed = catch_unwind(AssertUnwindSafe(|| {
+        Parser::new(text.as_bytes(), &options()).parse_program()
+    }));
+    match parsed {
+        Ok(Ok(program)) => Ok(program),
+        Ok(Err(_)) | Err(_) => Err("its syntax is not understood"),
     }
-    let too_many = MAX_OPENINGS
-        .iter()
-        .any(|(opening, limit)| text.matches(opening).count() > *limit);
-    let words = text
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .filter(|word| OPENING_WORDS.contains(word))
-        .count();
-    if too_many || words > MAX_OPENING_WORDS || subscripts(text) > MAX_SUBSCRIPTS || deepest(text) > MAX_NESTING {
-        return Some("it is nested too deep to be analysed");
-    }
-    text.chars()
-        .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
-        .then_some("it holds control characters")
 }
 
-/// How often `[` follows a letter, digit or underscore.
-fn subscripts(text: &str) -> usize {
-    let after_name = |(before, c): &(char, char)| *c == '[' && (before.is_ascii_alphanumeric() || *before == '_');
-    text.chars().zip(text.chars().skip(1)).filter(after_name).count()
-}
-
-/// An upper bound of how deep brackets nest; quoted ones count too, which only makes the bound larger.
-fn deepest(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for c in text.chars() {
-        match c {
-            '(' | '{' | '[' => depth += 1,
-            ')' | '}' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
+/// Whether no program heeds a variable of this name. Of those in small letters only the settings of npm's kin are read.
+fn is_harmless_variable(name: &str) -> bool {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (plain && !name.contains("npm_config")) || HARMLESS_VARIABLES.contains(&name)
 }
 
 fn options() -> ParserOptions {

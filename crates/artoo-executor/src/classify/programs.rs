@@ -5,7 +5,7 @@
 
 use super::table::{Operands, PROGRAMS, Rule};
 use super::words::Arg;
-use super::{UNKNOWN_PROGRAM, Walk, WrittenPath};
+use super::{UNKNOWN_PROGRAM, Walk};
 
 /// Folders whose programs are those of the table.
 const SYSTEM_FOLDERS: &[&str] = &[
@@ -45,24 +45,11 @@ impl Walk {
         let hidden = || format!("an argument of `{name}` is known only when it runs, and could be an option");
         match rule {
             Rule::Pure => {}
-            Rule::Without(bad) => match offending(args, bad) {
+            Rule::Without(bad) => match offending(name, args, bad) {
                 Offence::None => {}
                 Offence::Option(arg) => self.unknown(option(arg)),
                 Offence::Hidden => self.unknown(hidden()),
             },
-            Rule::WithoutLeading(bad) => {
-                // Behind the first word that is no option, everything is data.
-                let leading = args
-                    .iter()
-                    .take_while(|arg| arg.known().starts_with('-') || arg.may_hide_option())
-                    .count();
-                let checked = args.get(..leading).unwrap_or_default();
-                match offending(checked, bad) {
-                    Offence::None => {}
-                    Offence::Option(arg) => self.unknown(option(arg)),
-                    Offence::Hidden => self.unknown(hidden()),
-                }
-            }
             Rule::Only(good) => {
                 if args.is_empty() || !all_among(args, good) {
                     self.unknown(unsure(name));
@@ -103,7 +90,7 @@ impl Walk {
                 if !args
                     .iter()
                     .all(|arg| option_among(arg, good) && operand_fits(arg, *operands))
-                    || (*operands == Operands::ToStdout && args.last().and_then(Arg::literal) != Some("-"))
+                    || (*operands == Operands::ToStdout && !ends_with_stdout(args))
                 {
                     self.unknown(unsure(name));
                 }
@@ -119,35 +106,13 @@ impl Walk {
                 }
             }
             Rule::OneOperand(bad, valued) => {
-                let mut operands = 0;
-                let mut rest = args.iter();
-                while let Some(arg) = rest.next() {
-                    match arg.literal() {
-                        Some(text) if valued.contains(&text) => {
-                            rest.next();
-                        }
-                        Some(text) if text.starts_with('-') => {}
-                        Some(_) | None => operands += 1,
-                    }
-                }
-                let clean = matches!(offending(args, bad), Offence::None) && args.iter().all(Arg::is_single);
-                if operands > 1 || !clean {
+                let clean = matches!(offending(name, args, bad), Offence::None) && args.iter().all(Arg::is_single);
+                if operands(args, valued) > 1 || !clean {
                     self.unknown(format!("`{name}` may write a file"));
                 }
             }
             Rule::Always(effect, reason) => self.raise(*effect, *reason),
             Rule::Special(judge, _) => judge(self, name, args),
-        }
-    }
-
-    /// Adds the operands of a program that makes files or folders at them.
-    pub(super) fn writes_operands(&mut self, args: &[Arg], made: fn(String) -> WrittenPath) {
-        for arg in args {
-            match arg.literal() {
-                Some("--") => {}
-                Some(text) => self.writes.push(made(text.to_owned())),
-                None => self.writes.push(WrittenPath::Unknown),
-            }
         }
     }
 }
@@ -190,6 +155,31 @@ pub(super) fn option_among(arg: &Arg, good: &[&str]) -> bool {
     !text.starts_with("--") && text.strip_prefix('-').is_some_and(cluster)
 }
 
+/// How many words are no options: `-` is standard input or output, and behind `--` every word counts.
+fn operands(args: &[Arg], valued: &[&str]) -> usize {
+    let mut rest = args.iter();
+    let mut count = 0;
+    while let Some(arg) = rest.next() {
+        match arg.literal() {
+            Some("--") => return count + rest.len(),
+            Some(text) if valued.contains(&text) => {
+                rest.next();
+            }
+            Some(text) if text.starts_with('-') && text != "-" => {}
+            Some(_) | None => count += 1,
+        }
+    }
+    count
+}
+
+/// Whether the last word is `-` and could not be the value of an option.
+fn ends_with_stdout(args: &[Arg]) -> bool {
+    match args {
+        [.., before, last] => last.literal() == Some("-") && !before.known().starts_with('-'),
+        _ => false,
+    }
+}
+
 fn operand_fits(arg: &Arg, operands: Operands) -> bool {
     let text = arg.known();
     match operands {
@@ -210,16 +200,38 @@ pub(super) enum Offence<'a> {
     Hidden,
 }
 
-/// Looks for options that are not allowed, up to `--`.
-pub(super) fn offending<'a>(args: &'a [Arg], bad: &[&str]) -> Offence<'a> {
+/// Options of several programs that take no value, so that a `--` behind them is none.
+const ALONE: &[&str] = &[
+    "--oneline",
+    "--stat",
+    "--name-only",
+    "--name-status",
+    "--cached",
+    "--staged",
+    "--follow",
+    "--patch",
+    "--numstat",
+    "--shortstat",
+    "--all",
+    "--reverse",
+    "--graph",
+];
+
+/// The same as single letters, for the programs behind which `--` is written most.
+const LETTERS_ALONE: &[(&str, &str)] = &[("rg", "ilcnwvFSuHNso"), ("git", "piwv"), ("sort", "bdfginrVcmsuz")];
+
+/// Looks for options that are not allowed, up to a `--` that is no option's value.
+pub(super) fn offending<'a>(name: &str, args: &'a [Arg], bad: &[&str]) -> Offence<'a> {
+    let mut before = "";
     for arg in args {
         if arg.may_hide_option() {
             return Offence::Hidden;
         }
         let text = arg.known();
-        if text == "--" && arg.literal().is_some() {
+        if arg.literal() == Some("--") && !may_take_a_value(name, before) {
             return Offence::None;
         }
+        before = text;
         if text.starts_with('-') && bad.iter().any(|option| names(text, option)) {
             return Offence::Option(text);
         }
@@ -227,8 +239,22 @@ pub(super) fn offending<'a>(args: &'a [Arg], bad: &[&str]) -> Offence<'a> {
     Offence::None
 }
 
+/// Whether the next word could belong to this one.
+fn may_take_a_value(program: &str, text: &str) -> bool {
+    let letters = LETTERS_ALONE
+        .iter()
+        .find(|(of, _)| *of == program)
+        .map_or("", |(_, all)| *all);
+    let takes_none = |flags: &str| flags.parse::<u32>().is_ok() || flags.chars().all(|c| letters.contains(c));
+    match text.strip_prefix('-') {
+        None => false,
+        Some("") => true,
+        Some(flags) => !text.contains('=') && !takes_none(flags) && !ALONE.contains(&text),
+    }
+}
+
 /// Whether the argument names the option: exactly, as an abbreviation, with a value, or in a cluster of short ones.
-fn names(argument: &str, option: &str) -> bool {
+pub(super) fn names(argument: &str, option: &str) -> bool {
     if let Some(long) = argument.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or(long);
         return option

@@ -10,6 +10,29 @@ use super::{Walk, WrittenPath};
 /// Why a redirection from something unknown is no read: bash opens connections for some names.
 pub(super) const READS_UNKNOWN: &str = "what it reads from is known only when it runs";
 
+/// What became of the outputs of a command, as far as it matters for opening them by name: on Linux `/dev/stdout` opens the *file*
+/// behind the descriptor anew, for writing also one that was opened to be read.
+#[derive(Debug, Default)]
+pub(super) struct Descriptors {
+    /// One of the outputs may be a file that was opened to be read.
+    crossed: bool,
+    /// One of them is opened by its name.
+    reopened: bool,
+}
+
+impl Descriptors {
+    pub fn may_reopen_a_file(&self) -> bool {
+        self.crossed && self.reopened
+    }
+}
+
+/// Whether a word in front of a redirection is `{name}`, a variable that gets the descriptor's number.
+pub(super) fn names_a_descriptor(word: &ast::Word) -> bool {
+    word.value
+        .strip_prefix('{')
+        .is_some_and(|name| name.ends_with('}') && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
 impl Walk {
     pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
         for redirect in redirects.iter().flat_map(|list| &list.0) {
@@ -19,7 +42,14 @@ impl Walk {
 
     pub(super) fn redirect(&mut self, redirect: &ast::IoRedirect) {
         match redirect {
-            ast::IoRedirect::File(_, kind, target) => self.file_redirect(kind, target),
+            ast::IoRedirect::File(descriptor, kind, target) => {
+                let reads = matches!(
+                    kind,
+                    ast::IoFileRedirectKind::Read | ast::IoFileRedirectKind::ReadAndWrite
+                );
+                self.descriptors.crossed |= reads && matches!(descriptor, Some(1 | 2));
+                self.file_redirect(kind, target);
+            }
             ast::IoRedirect::HereDocument(_, document) => {
                 if document.requires_expansion {
                     self.here_document(&document.doc.value);
@@ -38,7 +68,7 @@ impl Walk {
     fn file_redirect(&mut self, kind: &ast::IoFileRedirectKind, target: &ast::IoFileRedirectTarget) {
         use ast::IoFileRedirectKind as K;
         match target {
-            ast::IoFileRedirectTarget::Fd(_) => {}
+            ast::IoFileRedirectTarget::Fd(from) => self.descriptors.crossed |= !matches!(from, 1 | 2),
             ast::IoFileRedirectTarget::ProcessSubstitution(_, group) => self.list(&group.list),
             ast::IoFileRedirectTarget::Duplicate(word) => {
                 let target = self.word(word);
@@ -46,7 +76,9 @@ impl Walk {
                     let digits = text.strip_suffix('-').unwrap_or(text);
                     digits.chars().all(|c| c.is_ascii_digit())
                 });
-                if !descriptor {
+                if descriptor {
+                    self.descriptors.crossed |= !matches!(target.known(), "1" | "2" | "-");
+                } else {
                     self.writes_file(&target);
                 }
             }
@@ -68,28 +100,34 @@ impl Walk {
 
     /// `< path`: bash opens a connection for `/dev/tcp/…`, so the path must be known not to be one.
     fn reads_file(&mut self, target: &Arg) {
+        const NETWORK: [&str; 2] = ["/dev/tcp", "/dev/udp"];
         let known = target.known();
-        if known.starts_with("/dev/tcp") || known.starts_with("/dev/udp") {
+        if NETWORK.iter().any(|device| known.starts_with(device)) {
             self.unknown("it opens a network connection");
-        } else if target.literal().is_none() && (known.is_empty() || "/dev/tcp".starts_with(known)) {
+        } else if target.literal().is_none() && NETWORK.iter().any(|device| device.starts_with(known)) {
             self.unknown(READS_UNKNOWN);
         }
     }
 
     pub(super) fn writes_file(&mut self, target: &Arg) {
-        let Some(path) = target.literal() else {
+        let Some(path) = target.path() else {
             self.writes.push(WrittenPath::Unknown);
             return;
         };
-        let harmless =
-            ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"].contains(&path) || path.starts_with("/dev/fd/");
-        if harmless {
-            return;
-        }
-        if path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/sys/") {
-            self.unknown(format!("it writes to the device `{path}`"));
-        } else {
-            self.writes.push(WrittenPath::File(path.to_owned()));
+        match path.as_str() {
+            "/dev/null" | "/dev/tty" => {}
+            "/dev/stdout" | "/dev/stderr" | "/dev/fd/1" | "/dev/fd/2" => self.descriptors.reopened = true,
+            device
+                if ["/dev/", "/proc/", "/sys/"]
+                    .iter()
+                    .any(|folder| device.starts_with(folder)) =>
+            {
+                self.unknown(format!("it writes to the device `{device}`"));
+            }
+            _ => {
+                self.opened.insert(path.clone());
+                self.writes.push(WrittenPath::File(path));
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which sed scripts only print (design §9).
 //!
 //! Owns a small reader of sed's language that accepts what it understands completely and nothing else: `w` and `e`
-//! commands and flags, labels and text commands are refused. Must not know the shell.
+//! commands and flags are refused, and texts and labels whose end implementations see differently. Must not know the shell.
 
 /// Whether a script neither writes files nor runs commands.
 pub fn only_reads(script: &str) -> bool {
@@ -60,13 +60,18 @@ impl Reader<'_> {
             // What stands in braces follows at once.
             '{' => return Some(()),
             'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' => {}
-            'q' | 'Q' => self.skip(|c| c.is_ascii_digit()),
+            'q' | 'Q' | 'l' => self.skip(|c| c.is_ascii_digit()),
             's' => {
                 let delimiter = self.next()?;
                 self.pattern(delimiter)?;
                 self.text(delimiter)?;
                 self.skip(|c| "gpiI".contains(c) || c.is_ascii_digit());
             }
+            ':' | 'b' | 't' | 'T' => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+            }
+            'a' | 'i' | 'c' => return self.inserted(),
             'y' => {
                 let delimiter = self.next()?;
                 self.text(delimiter)?;
@@ -93,6 +98,18 @@ impl Reader<'_> {
             return Some(true);
         }
         Some(false)
+    }
+
+    /// Skips a text that is put out: it goes to the end of its line, and a backslash there would carry it on.
+    fn inserted(&mut self) -> Option<()> {
+        self.skip(|c| c == ' ' || c == '\t');
+        if self.eat('\\') {
+            self.eat('\n');
+        }
+        let end = self.rest.find('\n').unwrap_or(self.rest.len());
+        let (line, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest;
+        (!line.is_empty() && !line.contains('\\')).then_some(())
     }
 
     /// Skips to behind the delimiter that ends a plain text.
@@ -145,6 +162,10 @@ impl Reader<'_> {
                     }
                     self.rest = self.rest.get(end + 2..)?;
                 }
+                // Before a letter or a dot it ends nothing, whether it stands for itself or not.
+                '\\' if self
+                    .rest
+                    .starts_with(|c: char| c != delimiter && (c.is_ascii_alphabetic() || c == '.')) => {}
                 c if c == delimiter || c == '\\' || c == '\n' => return None,
                 _ => {}
             }

@@ -5,7 +5,7 @@
 
 use artoo_protocol::tool::EffectClass;
 
-use super::programs::{Offence, offending};
+use super::programs::{Offence, names, offending, option_among};
 use super::words::Arg;
 use super::{Walk, WrittenPath, awk, sed as sed_script};
 
@@ -14,8 +14,14 @@ const HIDDEN: &str = "is known only when it runs, and could be an option";
 pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let start = args
         .first()
-        .filter(|arg| !arg.known().is_empty() && !arg.known().starts_with('-'));
-    let found = Arg::one(start.map_or("./", Arg::known));
+        .filter(|arg| !arg.may_hide_option() && !arg.known().starts_with('-'));
+    // Pagers take a file that begins with `+` for an option; the search may begin at several.
+    let starts = args.iter().take_while(|arg| !arg.known().starts_with(['-', '(', '!']));
+    let found = match start {
+        _ if starts.into_iter().any(|arg| arg.known().starts_with('+')) => Arg::one(""),
+        Some(start) => start.beginning(),
+        None => Arg::one("./"),
+    };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         if arg.may_hide_option() {
@@ -23,26 +29,45 @@ pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
         }
         match arg.literal() {
             Some("-delete") => walk.raise(EffectClass::Destroy, "`find -delete` deletes files"),
-            Some("-exec" | "-execdir") => {
-                let inner: Vec<Arg> = rest
-                    .by_ref()
-                    .take_while(|arg| !matches!(arg.literal(), Some(";" | "+")))
-                    .map(|arg| {
-                        if arg.known().contains("{}") {
-                            placeholder(arg, "{}", &found)
-                        } else {
-                            arg.clone()
-                        }
-                    })
-                    .collect();
-                walk.argv(&inner);
+            Some(word @ ("-exec" | "-execdir")) => {
+                // It runs where the file lies, so that relative paths mean others.
+                walk.moved |= word == "-execdir";
+                match executed(&mut rest, &found) {
+                    Some(inner) => walk.argv(&inner),
+                    None => return walk.unknown("where the command of `find -exec` ends is known only when it runs"),
+                }
             }
-            Some(word) if word.starts_with("-fprint") || ["-ok", "-okdir", "-fls"].contains(&word) => {
+            // The files of which these begin the search are named elsewhere, and may be called like options.
+            Some(word)
+                if word.starts_with("-fprint") || ["-ok", "-okdir", "-fls", "-files0-from", "-f"].contains(&word) =>
+            {
                 walk.unknown(format!("`find {word}` can do more than read"));
             }
             Some(_) | None => {}
         }
     }
+}
+
+/// The words up to `;`, or up to the `+` that follows `{}`: elsewhere it is a word like others. `None` where another word may turn out to
+/// end them, or `{}` before a `+`.
+fn executed<'a>(rest: &mut impl Iterator<Item = &'a Arg>, found: &Arg) -> Option<Vec<Arg>> {
+    let mut inner: Vec<Arg> = Vec::new();
+    let mut behind_a_file = false;
+    for arg in rest {
+        match arg.literal() {
+            Some(";") => break,
+            Some("+") if behind_a_file => break,
+            None if arg.may_be(&[";", "+", "{}"]) => return None,
+            Some(_) | None => {}
+        }
+        behind_a_file = arg.literal() == Some("{}");
+        inner.push(if arg.known().contains("{}") {
+            placeholder(arg, "{}", found)
+        } else {
+            arg.clone()
+        });
+    }
+    Some(inner)
 }
 
 /// The argument with a placeholder in it, as far as it is known once something unknown stands there.
@@ -76,7 +101,9 @@ pub(super) fn sed(walk: &mut Walk, _name: &str, args: &[Arg]) {
         ]
         .contains(&text)
         {
-        } else if text == "--expression" || (text.ends_with('e') && text.chars().skip(1).all(|c| "nErsuze".contains(c)))
+        } else if text == "--expression"
+            // What stands behind the first `e` of a cluster is a script already.
+            || (text.find('e') == Some(text.len() - 1) && text.chars().skip(1).all(|c| "nErsuze".contains(c)))
         {
             scripts.extend(rest.next().cloned());
         } else if text.starts_with("--in-place") || (!text.starts_with("--") && text.contains('i')) {
@@ -104,7 +131,10 @@ pub(super) fn awk(walk: &mut Walk, name: &str, args: &[Arg]) {
             break;
         };
         if text == "-F" || text == "-v" {
-            rest.next();
+            // Of several words one would be the program.
+            if rest.next().is_none_or(|value| !value.is_single()) {
+                break;
+            }
         } else if !text.starts_with("-F") && !text.starts_with("-v") && text != "--" {
             if text.starts_with('-') || !awk::only_reads(text) {
                 walk.unknown(format!("what the {name} program does is not understood"));
@@ -156,6 +186,36 @@ pub(super) fn tar(walk: &mut Walk, _name: &str, args: &[Arg]) {
     }
     if !lists || !plain {
         walk.unknown("`tar` with these arguments can do more than list");
+    }
+}
+
+/// A compressor that puts out to standard output, or that only tests or lists. The last of several ways counts for most of
+/// them, so testing and decompressing together is neither.
+pub(super) fn compressor(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    const PUTTING_OUT: &[&str] = &["-c", "--stdout", "--to-stdout"];
+    const LOOKING: &[&str] = &["-l", "-t", "--list", "--test"];
+    const DECOMPRESSING: &[&str] = &["-d", "--decompress", "--uncompress"];
+    const FURTHER: &[&str] = &[
+        "-k",
+        "-v",
+        "-q",
+        "-f",
+        "-n",
+        "--keep",
+        "--force",
+        "--quiet",
+        "--verbose",
+    ];
+    let known = [PUTTING_OUT, LOOKING, DECOMPRESSING, FURTHER].concat();
+    let has = |options: &[&str]| {
+        let given = args.iter().map(Arg::known).filter(|text| text.starts_with('-'));
+        given
+            .into_iter()
+            .any(|text| options.iter().any(|option| names(text, option)))
+    };
+    let reads = has(PUTTING_OUT) || (has(LOOKING) && !has(DECOMPRESSING));
+    if !reads || !args.iter().all(|arg| option_among(arg, &known)) {
+        walk.raise(EffectClass::Destroy, "it replaces files by others");
     }
 }
 
@@ -235,72 +295,6 @@ pub(super) fn ip(walk: &mut Walk, _name: &str, args: &[Arg]) {
     }
 }
 
-/// `mapfile`: `-C` names a command that is run for lines.
-pub(super) fn mapfile(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        match arg.literal() {
-            Some("-t") => {}
-            Some("-d" | "-n" | "-s" | "-O" | "-u") => {
-                rest.next();
-            }
-            Some(array) if !array.starts_with('-') => walk.assigned(array, false),
-            Some(_) | None => return walk.unknown(format!("what `{name}` does with these arguments is not known")),
-        }
-    }
-}
-
-/// `export NAME=VALUE`: no worse than setting the variable, unless other programs heed it.
-pub(super) fn export(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    for arg in args {
-        let text = arg.known();
-        let name = text.split_once('=').map(|(name, _)| name).or_else(|| arg.literal());
-        match name {
-            Some(name) if !name.starts_with('-') && arg.is_single() => walk.assigned(name, false),
-            Some(_) | None => return walk.unknown("which variable `export` sets is known only when it runs"),
-        }
-    }
-}
-
-pub(super) fn test(walk: &mut Walk, name: &str, args: &[Arg]) {
-    let operands = args.len() - usize::from(name == "[" && !args.is_empty());
-    let unknown_operator = operands == 2 && args.first().is_some_and(|arg| arg.literal().is_none());
-    let names = args.iter().any(|arg| matches!(arg.literal(), Some("-v" | "-R")));
-    if names || unknown_operator || args.iter().any(|arg| !arg.is_single()) {
-        walk.unknown(format!("an argument of `{name}` {HIDDEN}"));
-    }
-}
-
-pub(super) fn change_folder(walk: &mut Walk, _name: &str, _args: &[Arg]) {
-    walk.moved = true;
-}
-
-pub(super) fn set(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let harmless = |text: &str| {
-        ["pipefail", "errexit", "nounset"].contains(&text)
-            || text
-                .strip_prefix(['-', '+'])
-                .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxfo".contains(c)))
-    };
-    if !args.iter().all(|arg| arg.literal().is_some_and(harmless)) {
-        walk.unknown("`set` can change what commands mean");
-    }
-}
-
-pub(super) fn read(walk: &mut Walk, _name: &str, args: &[Arg]) {
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        match arg.literal() {
-            Some("-d" | "-n" | "-N" | "-t" | "-p" | "-u" | "-i") => {
-                rest.next();
-            }
-            Some(option) if option.starts_with('-') => {}
-            Some(name) => walk.assigned(name, false),
-            None => return walk.unknown(format!("an argument of `read` {HIDDEN}")),
-        }
-    }
-}
-
 pub(super) fn mkdir(walk: &mut Walk, _name: &str, args: &[Arg]) {
     operands_written(walk, args, "pv", &["--parents", "--verbose"], WrittenPath::Folder);
 }
@@ -310,22 +304,27 @@ pub(super) fn touch(walk: &mut Walk, _name: &str, args: &[Arg]) {
 }
 
 fn operands_written(walk: &mut Walk, args: &[Arg], short: &str, long: &[&str], made: fn(String) -> WrittenPath) {
-    let is_option = |arg: &&Arg| arg.literal().is_some_and(|text| text.starts_with('-') && text != "--");
-    for option in args.iter().filter(is_option) {
-        let text = option.known();
-        if !long.contains(&text) && !text.chars().skip(1).all(|c| short.contains(c)) {
-            return walk.unknown(format!("`{text}` is not understood"));
+    let mut options_ended = false;
+    for arg in args {
+        match arg.literal() {
+            Some("--") if !options_ended => options_ended = true,
+            Some(text) if text.starts_with('-') && !options_ended => {
+                if !long.contains(&text) && !text.chars().skip(1).all(|c| short.contains(c)) {
+                    return walk.unknown(format!("`{text}` is not understood"));
+                }
+            }
+            Some(_) | None => walk.writes.push(arg.path().map_or(WrittenPath::Unknown, made)),
         }
     }
-    let operands: Vec<Arg> = args.iter().filter(|arg| !is_option(arg)).cloned().collect();
-    walk.writes_operands(&operands, made);
 }
 
 pub(super) fn tee(walk: &mut Walk, _name: &str, args: &[Arg]) {
+    let mut options_ended = false;
     for arg in args {
         match arg.literal() {
-            Some("-a" | "--append" | "-i" | "--") => {}
-            Some(text) if text.starts_with('-') && text != "-" => {
+            Some("--") if !options_ended => options_ended = true,
+            Some("-a" | "--append" | "-i") if !options_ended => {}
+            Some(text) if text.starts_with('-') && text != "-" && !options_ended => {
                 return walk.unknown(format!("`tee {text}` is not understood"));
             }
             _ => walk.writes_file(arg),
@@ -334,7 +333,7 @@ pub(super) fn tee(walk: &mut Walk, _name: &str, args: &[Arg]) {
 }
 
 /// `curl` that only gets: it fetches. Anything that could carry data out, or an address known only later, is external.
-pub(super) fn curl(walk: &mut Walk, _name: &str, args: &[Arg]) {
+pub(super) fn curl(walk: &mut Walk, name: &str, args: &[Arg]) {
     const PLAIN: &[&str] = &[
         "--silent",
         "--show-error",
@@ -356,7 +355,7 @@ pub(super) fn curl(walk: &mut Walk, _name: &str, args: &[Arg]) {
         "--max-redirs",
     ];
     walk.raise(EffectClass::Fetch, "it uses the network");
-    if matches!(offending(args, &[]), Offence::Hidden) {
+    if matches!(offending(name, args, &[]), Offence::Hidden) {
         return walk.unknown("what `curl` sends is known only when it runs");
     }
     let mut rest = args.iter();

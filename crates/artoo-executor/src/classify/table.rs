@@ -9,7 +9,7 @@
 use artoo_protocol::tool::EffectClass;
 
 use super::words::Arg;
-use super::{Walk, git, special, wrappers};
+use super::{Walk, builtins, git, special, wrappers};
 
 /// What a program's arguments decide.
 pub(super) enum Rule {
@@ -18,8 +18,6 @@ pub(super) enum Rule {
     /// A read unless one of these options is given, anywhere. `-x` also stands for clusters with `x`, and `--long` for
     /// its abbreviations.
     Without(&'static [&'static str]),
-    /// The same for programs whose options end at the first other word.
-    WithoutLeading(&'static [&'static str]),
     /// A read when every argument is one of these, and there is one.
     Only(&'static [&'static str]),
     /// A read when every argument is one of these, or there is none.
@@ -61,28 +59,13 @@ pub(super) enum Operands {
 
 use EffectClass::{Destroy, External, Modify};
 use Operands::{Any, Local, NoAssignment, ToStdout};
-use Rule::{Always, First, Needs, OneOperand, Only, OnlyOrNone, Options, Pure, Special, Sub, Without, WithoutLeading};
+use Rule::{Always, First, Needs, OneOperand, Only, OnlyOrNone, Options, Pure, Special, Sub, Without};
 
 const VERSION: &[&str] = &["--version", "-V", "-version", "version"];
 const PAGER: &[&str] = &[
     "-R", "-r", "-S", "-N", "-F", "-X", "-n", "-i", "-I", "-E", "-e", "-M", "-m",
 ];
-const TO_STDOUT: &[&str] = &["-c", "-l", "-t", "--stdout", "--to-stdout", "--list", "--test"];
-const COMPRESSION: &[&str] = &[
-    "-d",
-    "-k",
-    "-v",
-    "-q",
-    "-f",
-    "-n",
-    "--decompress",
-    "--uncompress",
-    "--keep",
-    "--force",
-    "--quiet",
-    "--verbose",
-];
-const REPLACES: &str = "it replaces files by others";
+const COMPRESSOR: &str = "that puts out to standard output, or lists or tests without decompressing; else destroy: it replaces files by others";
 const SERVICE: &str = "it asks a system service, which can be told to do anything";
 const OTHERS: &str = "it looks into other processes, which the sandbox hides";
 const RIGHTS: &str = "it needs rights that the sandbox takes away";
@@ -144,16 +127,16 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("tar", Special(special::tar, "that lists an archive")),
     ("unzip", First(&["-l", "-v", "-lv", "-t", "-Z", "-Z1", "-p", "-c"])), ("unrar", First(&["l", "lb", "lt", "v", "t"])),
     ("7z", First(&["l", "t"])), ("7za", First(&["l", "t"])), ("7zz", First(&["l", "t"])),
-    ("gzip", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)), ("gunzip", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)),
-    ("bzip2", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)), ("bunzip2", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)),
-    ("xz", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)), ("unxz", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)),
-    ("zstd", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)), ("unzstd", Needs(TO_STDOUT, COMPRESSION, Destroy, REPLACES)),
+    ("gzip", Special(special::compressor, COMPRESSOR)), ("gunzip", Special(special::compressor, COMPRESSOR)),
+    ("bzip2", Special(special::compressor, COMPRESSOR)), ("bunzip2", Special(special::compressor, COMPRESSOR)),
+    ("xz", Special(special::compressor, COMPRESSOR)), ("unxz", Special(special::compressor, COMPRESSOR)),
+    ("zstd", Special(special::compressor, COMPRESSOR)), ("unzstd", Special(special::compressor, COMPRESSOR)),
     ("zstdcat", Options(&["-q", "-v", "-f"], Any)), ("zgrep", Pure), ("zegrep", Pure), ("zfgrep", Pure), ("bzgrep", Pure), ("xzgrep", Pure),
     ("zcmp", Pure), ("zdiff", Pure), ("less", Options(PAGER, Any)), ("more", Options(&["-d", "-f", "-s", "-u"], Any)),
-    ("zless", Options(PAGER, Any)), ("zmore", Options(PAGER, Any)), ("sdiff", Without(&["-o", "--output"])),
+    ("zless", Options(PAGER, Any)), ("zmore", Options(PAGER, Any)), ("sdiff", Without(&["-o", "--output", "--diff-program"])),
     ("shuf", Without(&["-o", "--output"])), ("bc", Options(&["-l", "-q", "-s", "-w", "--mathlib", "--quiet"], Any)),
     ("dc", Special(special::dc, "with its expression behind `-e`, without `!` and `?`")),
-    ("ag", Without(&["--pager"])), ("ack", Without(&["--pager", "--ackrc"])),
+    ("ag", Without(&["--pager"])), ("ack", Without(&["--pager", "--ackrc", "--output"])),
     ("yq", Options(&["-r", "-e", "-o", "-o=", "-P", "-C", "-M", "-p", "-p=", "-j", "-c", "-y"], Any)),
     ("xmllint", Options(&["--xpath", "--noout", "--format", "--nonet", "--html"], Local)),
     ("sqlite3", Special(special::sqlite, "opened `-readonly`, with one query that only selects")),
@@ -170,7 +153,7 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
 
     // the system, read only
     ("pwd", Pure), ("whoami", Pure), ("id", Pure), ("groups", Pure), ("users", Pure), ("who", Pure), ("w", Pure), ("uname", Pure),
-    ("arch", Pure), ("nproc", Pure), ("free", Pure), ("uptime", Pure), ("vmstat", Pure), ("iostat", Pure), ("lscpu", Pure),
+    ("arch", OnlyOrNone(&["--version"])), ("nproc", Pure), ("free", Pure), ("uptime", Pure), ("vmstat", Pure), ("iostat", Pure), ("lscpu", Pure),
     ("lsblk", Pure), ("ps", Pure), ("pgrep", Pure), ("printenv", Pure), ("locale", Pure),
     ("getconf", Pure), ("pstree", Pure), ("pidof", Pure), ("lsusb", Pure), ("lspci", Pure), ("lsmod", Pure), ("findmnt", Pure), ("system_profiler", Pure),
     ("tty", Pure), ("cal", Pure), ("sw_vers", Pure), ("mdls", Pure), ("mdfind", Pure), ("netstat", Without(&["-p", "--programs"])),
@@ -178,7 +161,7 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("ss", Without(&["-K", "--kill", "-D", "--diag", "-p", "--processes"])),
     ("dmesg", Without(&["-C", "--clear", "-c", "--read-clear", "-D", "-E", "-n", "--console-on", "--console-off", "--console-level"])),
     ("journalctl", Without(&["--rotate", "--vacuum-size", "--vacuum-time", "--vacuum-files", "--flush", "--sync", "--relinquish-var",
-        "--smart-relinquish-var", "--setup-keys", "--update-catalog", "--cursor-file"])),
+        "--smart-relinquish-var", "--setup-keys", "--update-catalog", "--cursor-file", "--image"])),
     ("getent", First(&["passwd", "group", "services", "protocols"])), ("sysctl", Options(&["-n", "-a", "-N", "-e", "-b"], NoAssignment)),
     ("date", Special(special::date, "that does not set the clock")),
     ("hostname", OnlyOrNone(&["-f", "-s", "-i", "-I", "-d", "--fqdn", "--short"])),
@@ -193,7 +176,7 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
     ("pacman", Needs(&["-Q"], &["-q", "-s", "-i", "-l", "-e", "-m", "-n", "-t", "-o", "-d"], External, "it installs and removes packages")),
     ("flatpak", Sub(&[("list", &["--app", "--runtime", "--columns="]), ("--version", &[])])),
     ("pip", Sub(PIP)), ("pip3", Sub(PIP)), ("npm", Sub(NPM)), ("pnpm", Sub(NPM)),
-    ("cargo", Sub(&[("--version", &[]), ("-V", &[]), ("version", &[]), ("--list", &[]), ("locate-project", &[]), ("help", &[])])),
+    ("cargo", Sub(&[("--version", &[]), ("-V", &[]), ("version", &[]), ("--list", &[]), ("locate-project", &[]), ("help build", &[]), ("help run", &[]), ("help test", &[]), ("help check", &[]), ("help add", &[]), ("help install", &[])])),
     ("rustup", Sub(&[("--version", &[]), ("-V", &[]), ("show", &["-v"]), ("toolchain list", &["-v"]), ("target list", &["--installed"]), ("component list", &["--installed"]), ("which", &[])])),
     ("go", Sub(&[("version", &["-m"]), ("env", &["-json"])])),
     ("kubectl", Sub(&[("version --client", &["-o", "--output="])])), ("docker", Only(&["--version", "-v"])),
@@ -211,12 +194,12 @@ pub(super) const PROGRAMS: &[(&str, Rule)] = &[
 
     // builtins and small things
     (":", Pure), ("true", Pure), ("false", Pure), ("echo", Pure), ("seq", Pure), ("sleep", Pure), ("expr", Pure), ("yes", Pure),
-    ("exit", Pure), ("return", Pure), ("break", Pure), ("continue", Pure), ("shift", Pure), ("wait", Pure), ("jobs", Pure), ("ulimit", Pure), ("history", Options(&[], Any)),
-    ("mapfile", Special(special::mapfile, "without a callback")), ("readarray", Special(special::mapfile, "without a callback")),
-    ("export", Special(special::export, "of variables that change no program")),
-    ("type", Pure), ("printf", WithoutLeading(&["-v"])), ("test", Special(special::test, "a condition")), ("[", Special(special::test, "a condition")),
-    ("cd", Special(special::change_folder, "relative paths that are written count as unknown after it")), ("pushd", Special(special::change_folder, "relative paths that are written count as unknown after it")), ("popd", Special(special::change_folder, "relative paths that are written count as unknown after it")),
-    ("set", Special(special::set, "with options that only make the shell stricter")), ("read", Special(special::read, "into variables that change no program")),
+    ("exit", Pure), ("return", Pure), ("break", Pure), ("continue", Pure), ("shift", Pure), ("wait", Special(builtins::wait, "with no option but `-n` and `-f`")), ("jobs", Options(&["-l", "-n", "-p", "-r", "-s"], Any)), ("ulimit", Pure), ("history", Options(&[], Any)),
+    ("mapfile", Special(builtins::mapfile, "without a callback")), ("readarray", Special(builtins::mapfile, "without a callback")),
+    ("export", Special(builtins::export, "of variables that change no program")),
+    ("type", Pure), ("printf", Special(builtins::printf, "that sets no variable")), ("test", Special(builtins::test, "a condition")), ("[", Special(builtins::test, "a condition")),
+    ("cd", Special(builtins::change_folder, "relative paths that are written count as unknown after it")), ("pushd", Special(builtins::change_folder, "relative paths that are written count as unknown after it")), ("popd", Special(builtins::change_folder, "relative paths that are written count as unknown after it")),
+    ("set", Special(builtins::set, "with options that only make the shell stricter")), ("read", Special(builtins::read, "into variables that change no program")),
 
     // what runs something else
     ("env", Special(wrappers::env, "counts as what it runs; without a program it lists")), ("command", Special(wrappers::command, "counts as what it runs")), ("builtin", Special(wrappers::prefix, "counts as what it runs")),

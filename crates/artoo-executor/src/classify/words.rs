@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use brush_parser::ast;
 use brush_parser::word::{self, TildeExpr, WordPiece, WordPieceWithSource};
 
-use super::expansion::is_number;
+use super::expansion::{is_number, named};
 use super::{Walk, options};
 
 /// One argument as far as it is known.
@@ -15,18 +15,26 @@ use super::{Walk, options};
 pub struct Arg {
     known: String,
     shape: Shape,
+    /// Whether a `~` at its beginning stands for the home folder, and not for itself.
+    home: bool,
+    /// Whether it begins like no option, however it begins.
+    plain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     /// Exactly this word.
     Literal,
+    /// One word that begins with the known text, behind which stand digits.
+    Number,
     /// One word that begins with the known text.
     One,
     /// One or more words that all begin with the known text: a glob.
     Several,
     /// Any number of words; only the first is known to begin with the text.
     Split,
+    /// `$!`: the number of the last command in the background, or nothing at all.
+    Job,
 }
 
 impl Arg {
@@ -35,6 +43,8 @@ impl Arg {
         Self {
             known: text.into(),
             shape: Shape::Literal,
+            home: false,
+            plain: false,
         }
     }
 
@@ -43,6 +53,8 @@ impl Arg {
         Self {
             known: prefix.into(),
             shape: Shape::One,
+            home: false,
+            plain: false,
         }
     }
 
@@ -51,12 +63,32 @@ impl Arg {
         Self {
             known: String::new(),
             shape: Shape::Split,
+            home: false,
+            plain: false,
+        }
+    }
+
+    /// One word that begins as this one does.
+    pub fn beginning(&self) -> Self {
+        Self {
+            shape: Shape::One,
+            ..self.clone()
         }
     }
 
     /// The whole word, if it is known.
     pub fn literal(&self) -> Option<&str> {
         (self.shape == Shape::Literal).then_some(self.known.as_str())
+    }
+
+    /// The whole word as a path, if it is known: `~/` at its beginning is the home folder.
+    pub fn path(&self) -> Option<String> {
+        let text = self.literal()?;
+        match text.strip_prefix('~') {
+            Some(_) if !self.home => Some(format!("./{text}")),
+            Some(rest) if !rest.is_empty() && !rest.starts_with('/') => None,
+            Some(_) | None => Some(text.to_owned()),
+        }
     }
 
     /// The text that it certainly begins with.
@@ -68,8 +100,23 @@ impl Arg {
     pub fn may_hide_option(&self) -> bool {
         match self.shape {
             Shape::Literal => false,
+            Shape::Number => self.known.starts_with('-'),
+            Shape::One if self.plain => false,
             Shape::One | Shape::Several => self.known.is_empty() || self.known.starts_with('-'),
-            Shape::Split => true,
+            Shape::Split | Shape::Job => true,
+        }
+    }
+
+    /// Whether it is `$!` and nothing else.
+    pub fn is_job(&self) -> bool {
+        self.shape == Shape::Job
+    }
+
+    /// Whether it could turn out to be one of these words, or several words.
+    pub fn may_be(&self, words: &[&str]) -> bool {
+        match self.literal() {
+            Some(text) => words.contains(&text),
+            None => !self.is_single() || (!self.plain && words.iter().any(|word| word.starts_with(&self.known))),
         }
     }
 
@@ -85,9 +132,31 @@ struct Draft {
     /// Whether everything so far is known, so that `known` still grows.
     open: bool,
     shape: Shape,
+    home: bool,
+    plain: bool,
 }
 
 impl Draft {
+    fn new() -> Self {
+        Self {
+            known: String::new(),
+            open: true,
+            shape: Shape::Literal,
+            home: false,
+            plain: false,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.open && self.known.is_empty()
+    }
+
+    /// `~`, or the variable that it stands for.
+    fn begin_at_home(&mut self) {
+        self.home |= self.is_empty();
+        self.push("~");
+    }
+
     fn push(&mut self, text: &str) {
         if self.open {
             self.known.push_str(text);
@@ -103,6 +172,8 @@ impl Draft {
         Arg {
             known: self.known,
             shape: self.shape,
+            home: self.home,
+            plain: self.plain,
         }
     }
 }
@@ -124,14 +195,16 @@ impl Walk {
             // Alone it is a program, not the beginning of a pattern.
             return Arg::text(text);
         }
+        if ["$!", "\"$!\""].contains(&text) {
+            return Arg {
+                shape: Shape::Job,
+                ..Arg::any()
+            };
+        }
         let Some(pieces) = self.pieces(text, |text| word::parse(text, &options())) else {
             return Arg::any();
         };
-        let mut draft = Draft {
-            known: String::new(),
-            open: true,
-            shape: Shape::Literal,
-        };
+        let mut draft = Draft::new();
         self.pieces_into(&mut draft, &pieces, Quoting::None);
         draft.arg()
     }
@@ -139,11 +212,7 @@ impl Walk {
     /// The body of a here-document whose delimiter is not quoted.
     pub(super) fn here_document(&mut self, text: &str) {
         if let Some(pieces) = self.pieces(text, |text| word::parse_heredoc(text, &options())) {
-            let mut draft = Draft {
-                known: String::new(),
-                open: true,
-                shape: Shape::Literal,
-            };
+            let mut draft = Draft::new();
             self.pieces_into(&mut draft, &pieces, Quoting::Double);
         }
     }
@@ -155,7 +224,7 @@ impl Walk {
     ) -> Option<Vec<WordPieceWithSource>> {
         // Both limits keep known weaknesses of the parser out of reach: a number after `~` that fits no integer, and
         // recursion.
-        let hostile = super::unreadable(text, self.depth).is_some();
+        let hostile = super::limits::unreadable(text, self.depth).is_some();
         let pieces = if hostile {
             None
         } else {
@@ -188,15 +257,20 @@ impl Walk {
             },
             WordPiece::DoubleQuotedSequence(pieces) => self.pieces_into(draft, pieces, Quoting::Double),
             WordPiece::GettextDoubleQuotedSequence(_) => self.unknown("it holds a translated string"),
-            WordPiece::TildeExpansion(TildeExpr::Home) => draft.push("~"),
+            WordPiece::TildeExpansion(TildeExpr::Home) => draft.begin_at_home(),
             WordPiece::TildeExpansion(_) => {
                 draft.push("~");
                 draft.end(Shape::One);
             }
+            WordPiece::ParameterExpansion(expression) if named(expression) == Some("HOME") && draft.is_empty() => {
+                self.at_home = true;
+                draft.begin_at_home();
+            }
             WordPiece::ParameterExpansion(expression) => {
+                self.relies_on(draft, named(expression), quoting);
                 let several = self.parameter(expression);
                 let shape = if several { Shape::Split } else { expanded };
-                draft.end(if is_number(expression) { Shape::One } else { shape });
+                draft.end(if is_number(expression) { Shape::Number } else { shape });
             }
             WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
                 self.script(script, self.depth + 1);
@@ -209,6 +283,17 @@ impl Walk {
                 self.arithmetic(&expression.value);
                 draft.end(Shape::One);
             }
+        }
+    }
+
+    /// A quoted variable of a loop at the beginning of a word begins like one of the words that the loop goes over.
+    fn relies_on(&mut self, draft: &mut Draft, variable: Option<&str>, quoting: Quoting) {
+        if let Some(name) = variable.filter(|name| self.plain.contains(*name))
+            && quoting == Quoting::Double
+            && draft.is_empty()
+        {
+            draft.plain = true;
+            self.relied_on.insert(name.to_owned());
         }
     }
 

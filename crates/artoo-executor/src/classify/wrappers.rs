@@ -6,16 +6,23 @@ use super::Walk;
 use super::special::placeholder;
 use super::words::Arg;
 
+/// Of several words behind an option one would be the program; of none, the next word would belong to the option.
+const SEVERAL: &str = "which program runs is known only when it runs";
+
 pub(super) fn env(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let mut rest = args.iter().enumerate();
     while let Some((at, arg)) = rest.next() {
         let text = arg.known();
         match text {
-            "-i" | "-" | "-0" | "--ignore-environment" | "--null" => {}
-            "-u" | "--unset" => {
-                rest.next();
-            }
-            _ if text.starts_with("--unset=") => {}
+            // Its unknown end could be a value or further options.
+            _ if text.starts_with('-') && arg.literal().is_none() => return walk.unknown(SEVERAL),
+            "-0" | "--null" => {}
+            "-i" | "-" | "--ignore-environment" => walk.homeless = true,
+            "-u" | "--unset" => match rest.next() {
+                Some((_, value)) if value.is_single() => walk.homeless |= value.may_be(&["HOME"]),
+                Some(_) | None => return walk.unknown(SEVERAL),
+            },
+            _ if text.starts_with("--unset=") => walk.homeless = true,
             _ if text.starts_with('-') || !arg.is_single() => {
                 return walk.unknown(format!("`env {text}` can do more than read"));
             }
@@ -50,18 +57,25 @@ pub(super) fn nice(walk: &mut Walk, name: &str, args: &[Arg]) {
         Some(text) if text.strip_prefix('-').is_some_and(|n| n.parse::<i8>().is_ok()) => 1,
         _ => 0,
     };
-    prefix(walk, name, args.get(skip..).unwrap_or_default());
+    let (options, program) = args.split_at_checked(skip).unwrap_or((args, &[]));
+    if !options.iter().all(Arg::is_single) {
+        return walk.unknown(SEVERAL);
+    }
+    prefix(walk, name, program);
 }
 
 pub(super) fn timeout(walk: &mut Walk, name: &str, args: &[Arg]) {
     let mut at = 0;
     loop {
-        at += match args.get(at).map(Arg::known) {
+        at += match args.get(at).and_then(Arg::literal) {
             Some("-k" | "-s" | "--kill-after" | "--signal") => 2,
             Some("--preserve-status" | "--foreground" | "-v" | "--verbose") => 1,
             Some(text) if text.starts_with("--kill-after=") || text.starts_with("--signal=") => 1,
             _ => break,
         };
+    }
+    if !args.iter().take(at).all(Arg::is_single) {
+        return walk.unknown(SEVERAL);
     }
     match args.get(at..).and_then(<[Arg]>::split_first) {
         Some((duration, rest)) if duration.is_single() && !duration.known().starts_with('-') => {
@@ -84,12 +98,14 @@ pub(super) fn stdbuf(walk: &mut Walk, name: &str, args: &[Arg]) {
 
 pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let mut mark: Option<String> = None;
+    let mut batches = false;
     let mut rest = args;
     while let Some((arg, after)) = rest.split_first() {
         let Some(option) = arg.literal().filter(|text| text.starts_with('-')) else {
             break;
         };
         rest = after;
+        batches |= option.starts_with("--max-");
         if ["--null", "--no-run-if-empty", "--verbose"].contains(&option)
             || ["--max-args=", "--max-procs=", "--max-lines=", "--delimiter="]
                 .iter()
@@ -105,9 +121,10 @@ pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
         if option.starts_with("--") || !"nPLdsIEa".contains(flag) {
             return walk.unknown(format!("`xargs {option}` is not understood"));
         }
+        batches |= matches!(flag, 'n' | 'L');
         let attached = chars.as_str();
         let value = if attached.is_empty() {
-            let Some((value, after)) = rest.split_first() else {
+            let Some((value, after)) = rest.split_first().filter(|(value, _)| value.is_single()) else {
                 return walk.unknown("`xargs` with these arguments is not understood");
             };
             rest = after;
@@ -134,7 +151,11 @@ pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
                 }
             }
         }
-        None => inner.push(Arg::any()),
+        None => batches = true,
+    }
+    // The last of a mark and a number counts.
+    if batches {
+        inner.push(Arg::any());
     }
     walk.argv(&inner);
 }

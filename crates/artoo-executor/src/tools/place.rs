@@ -65,7 +65,7 @@ impl Places {
         lexical(&joined)
     }
 
-    /// Where creating or changing this path falls, and which of both it is. `real` comes from [`landing`].
+    /// Where creating or changing this path falls, and which of both it is. `real` comes from `landing`.
     pub fn effect_of_writing(&self, real: &Path, invocation: &Invocation) -> (EffectClass, Reach) {
         let effect = if real.symlink_metadata().is_ok() {
             EffectClass::Modify
@@ -90,7 +90,7 @@ impl Places {
         (effect, reach)
     }
 
-    /// Whether a path is artoo's data folder or in it. `real` comes from [`landing`].
+    /// Whether a path is artoo's data folder or in it. `real` comes from `landing`.
     fn is_own(&self, real: &Path) -> bool {
         self.own_folder(|own| is_in(real, own))
     }

@@ -122,7 +122,7 @@ impl Shell {
                 if is_folder {
                     (parent.to_owned(), Allows::Folders)
                 } else {
-                    made.make(&path)
+                    made.make(&path, class.opened.contains(text))
                         .map_err(|error| remedy(&format!("it cannot be made beforehand ({error})")))?;
                     (path, Allows::Changing)
                 }
@@ -288,7 +288,7 @@ impl Tool for Shell {
             .timeout_seconds
             .map_or(self.limit, Duration::from_secs)
             .clamp(Duration::from_secs(1), LONGEST);
-        let (confinement, made) = match self.confinement(&class, &assessment, permit, invocation) {
+        let (confinement, mut made) = match self.confinement(&class, &assessment, permit, invocation) {
             Ok(confinement) => confinement,
             Err(why) => return failed(why, FailureClass::Environmental),
         };
@@ -302,11 +302,11 @@ impl Tool for Shell {
         };
         match spawn::run(launch).await {
             Ok(ended) => {
+                // What was made for it and not used goes before anybody looks what it wrote.
                 if ended.exit == Some(0) {
-                    made.keep();
-                } else {
-                    drop(made);
+                    made.keep_opened();
                 }
+                drop(made);
                 let touched = paths
                     .into_iter()
                     .filter(|path| Path::new(path).symlink_metadata().is_ok())

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use artoo_protocol::{SubTaskId, TaskId};
@@ -15,6 +15,15 @@ pub(super) struct World {
     pub created: Vec<String>,
 }
 
+fn places(root: &Path) -> Places {
+    Places {
+        home: root.join("home"),
+        cwd: root.join("cwd"),
+        workspace: root.join("work"),
+        own: Some(root.join("home/.artoo")),
+    }
+}
+
 impl World {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -25,12 +34,7 @@ impl World {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         environment.push(("FAKE_API_KEY".into(), "very-secret-value".into()));
         let tools = Tools::built_in(&ToolSettings {
-            places: Places {
-                home: root.join("home"),
-                cwd: root.join("cwd"),
-                workspace: root.join("work"),
-                own: Some(root.join("home/.artoo")),
-            },
+            places: places(&root),
             environment,
             command_limit: Duration::from_secs(20),
             web: None,
@@ -44,6 +48,10 @@ impl World {
             tools,
             created: Vec::new(),
         }
+    }
+
+    pub fn places(&self) -> Places {
+        places(&self.root)
     }
 
     pub fn invocation(&self, tool: &str, input: Value) -> Invocation {

@@ -302,3 +302,55 @@ async fn a_folder_that_turns_into_a_link_between_look_and_write_is_not_followed(
     assert_eq!(world.read("home/secret/a.txt"), "inside");
     assert_eq!(world.read("cwd/moved/a.txt"), "inside");
 }
+
+/// A yes to a command is a yes to the files that it wrote when the question was asked.
+#[tokio::test]
+async fn a_yes_to_a_command_does_not_follow_a_link_that_moved_since() {
+    for way in ["the link", "a folder on the way"] {
+        let world = World::new();
+        world.write("cwd/meant/a.txt", "old");
+        world.write("home/secret/a.txt", "precious");
+        symlink(world.root.join("cwd/meant"), world.root.join("cwd/dir")).unwrap();
+        symlink("meant/a.txt", world.root.join("cwd/link")).unwrap();
+        let (command, link, target) = match way {
+            "the link" => ("echo new > link", "cwd/link", "home/secret/a.txt"),
+            _ => ("echo new > dir/a.txt", "cwd/dir", "home/secret"),
+        };
+        let input = json!({ "command": command });
+        let found = world.assess("shell", input.clone()).await;
+        let done = world.with_yes("shell", input.clone(), &found).await;
+        assert!(done.error.is_none() && !done.stale, "{way}: {done:?}");
+        assert_eq!(world.read("cwd/meant/a.txt"), "new\n", "{way}");
+        fs::remove_file(world.root.join(link)).unwrap();
+        symlink(world.root.join(target), world.root.join(link)).unwrap();
+        let out = world.with_yes("shell", input, &found).await;
+        assert!(out.stale && out.exit.is_none(), "{way}: {out:?}");
+        assert_eq!(world.read("home/secret/a.txt"), "precious", "{way}");
+    }
+}
+
+/// A fault in a tool's own code is an answer, and the program goes on.
+#[tokio::test]
+async fn a_tool_that_panics_is_a_failed_call() {
+    let world = World::new();
+    let broken = change::Changing {
+        places: Arc::new(world.places()),
+        undo: None,
+        spec: write_file::spec,
+        change: |_, _| panic!("a fault"),
+    };
+    let tools = Tools::of(vec![Arc::new(broken)], Mask::default());
+    let call = world.invocation("write_file", json!({"path": "a", "content": "x"}));
+    assert!(tools.assess(&call).await.invalid.is_some());
+    let permit = Permit {
+        effect: EffectClass::External,
+        confirmed: true,
+        seen: 0,
+    };
+    let out = tools.run(&call, permit).await;
+    assert!(out.error.is_some_and(|error| error.contains("the tool broke")));
+    assert_eq!(
+        out.failure_class,
+        Some(artoo_protocol::message::FailureClass::Environmental)
+    );
+}

@@ -67,7 +67,7 @@ impl State {
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// See [`FORMAT`].
+    /// Version of the form in which this is written.
     pub format: u32,
     /// Its bytes, because a path need not be Unicode.
     path: StoredPath,

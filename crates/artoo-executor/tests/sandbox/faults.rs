@@ -246,20 +246,50 @@ async fn a_grant_by_paths_opens_no_folder_above_what_was_granted() {
     }
 }
 
+/// The file that a grant opens is made before the command begins; what the command then does with it, and whether it says that all
+/// went well, decides whether it is there in the end, and its mode is that of any new file.
 #[tokio::test]
-async fn a_file_made_for_a_command_that_failed_goes_again() {
+async fn a_file_made_for_a_command_stays_when_it_was_used_or_all_went_well_and_the_command_redirects_into_it() {
+    use std::os::unix::fs::PermissionsExt;
     let Some(sandbox) = sandbox() else { return };
-    let (_root, base) = world();
-    let path = base.join("new.txt");
-    let tools = tools(&base, sandbox, &[&format!("create:{}", path.display())]);
-    let command = invocation("false && echo x > new.txt");
-    let permit = Permit {
-        effect: EffectClass::Create,
-        confirmed: true,
-        seen: tools.assess(&command).await.fingerprint,
-    };
-    assert_eq!(tools.run(&command, permit).await.exit, Some(1));
-    assert!(!path.exists());
+    for (command, exit, left) in [
+        ("false && echo x > new.txt", 1, None),
+        ("[ -e other.txt ] && echo x > new.txt; true", 0, Some("")),
+        ("cat empty.txt >> new.txt", 0, Some("")),
+        ("cat empty.txt | tee -a new.txt", 0, Some("")),
+        ("cat empty.txt >> new.txt; false", 1, None),
+        ("[ -e new.txt ] || echo x > new.txt", 0, Some("")),
+        ("echo x > new.txt; false", 1, Some("x\n")),
+        ("cat missing > new.txt", 1, Some("")),
+        (": > new.txt", 0, Some("")),
+        ("touch new.txt", 0, Some("")),
+        ("echo x >> new.txt", 0, Some("x\n")),
+        ("echo x | tee new.txt", 0, Some("x\n")),
+    ] {
+        let (_root, base) = world();
+        let path = base.join("new.txt");
+        std::fs::write(base.join("empty.txt"), "").unwrap();
+        let tools = tools(&base, sandbox.clone(), &[&format!("create:{}", path.display())]);
+        let found = tools.assess(&invocation(command)).await;
+        let permit = Permit {
+            effect: EffectClass::Create,
+            confirmed: true,
+            seen: found.fingerprint,
+        };
+        let ran = tools.run(&invocation(command), permit).await;
+        assert_eq!(ran.exit, Some(exit), "{command}: {ran:?}");
+        assert_eq!(
+            std::fs::read_to_string(&path).ok().as_deref(),
+            left,
+            "{command}: {ran:?}"
+        );
+        assert_eq!(ran.touched.len(), usize::from(left.is_some()), "{command}: {ran:?}");
+        if left.is_some() {
+            std::fs::write(base.join("mine"), "").unwrap();
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
+            assert_eq!(mode(&path), mode(&base.join("mine")), "{command}");
+        }
+    }
 }
 
 /// A server that answers `initialize` and `tools/list`, and starts children that get out of its session first.
