@@ -12,9 +12,9 @@ use artoo_protocol::tool::CheckReport;
 use regex::Regex;
 use serde_json::Value;
 
-use super::hollow::{cuts_at, tested_nothing};
+use super::hollow::cuts_at;
 use super::status::{Hidden, hidden, hides_some, not_run};
-use super::vouching::{Evidence, Match, doubt, hides_its_status, is_open};
+use super::vouching::{Evidence, Match, doubt, hides_its_status, is_open, ran_no_test};
 use super::{compared, defect, failed, faulty, passed, pattern, pointed};
 use crate::evidence::{broke, is_effectful};
 
@@ -91,7 +91,7 @@ fn exit_code(evidence: Evidence<'_>, command: Option<&str>, equals: i32) -> Chec
     });
     let hollow = meant
         .iter()
-        .find(|(call, _)| equals == 0 && regex.is_some() && tested_nothing(&call.output));
+        .find(|(call, _)| equals == 0 && regex.is_some() && ran_no_test(call));
     match (wrong, masked, meant.last()) {
         (Some((call, command)), _, _) => failed(format!(
             "`{}` {}, expected exit status {equals}",
@@ -496,6 +496,33 @@ mod tests {
             let report = check(kind, &calls);
             assert_eq!(report.passed, expect, "{kind} on {calls:?}: {report:?}");
             assert!(report.evidence.contains(word), "{word}: {report:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_no_tests_is_none_and_a_log_that_tells_of_one_is_a_log() {
+        let said = |command: &str, programs: &[&str]| ToolCall {
+            output: "ok  \texample.org/a\t0.003s [no tests to run]\n".into(),
+            programs: programs.iter().map(|&program| program.to_owned()).collect(),
+            ..sample("shell", command, Read)
+        };
+        for (pattern, call, expect) in [
+            ("go test", said("go test -run Pasrer ./...", &["go"]), false),
+            (
+                "go test",
+                said(
+                    "set -o pipefail; go test -run Pasrer ./... | tail -1",
+                    &["set", "go", "tail"],
+                ),
+                false,
+            ),
+            ("go test", said("go test -run Pasrer ./...", &[]), false),
+            ("^tail", said("tail -1 ci.log", &["tail"]), true),
+            ("^grep", said("grep ok ci.log", &["grep"]), true),
+        ] {
+            let kind = format!(r#"{{"kind":"exit_code","command":"{pattern}"}}"#);
+            let report = check(&kind, std::slice::from_ref(&call));
+            assert_eq!(report.passed, expect, "{call:?}: {report:?}");
         }
     }
 

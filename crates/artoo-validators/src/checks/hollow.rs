@@ -138,11 +138,13 @@ pub(super) fn definitions(command: &str) -> impl Iterator<Item = &str> {
         .map(|name| name.as_str())
 }
 
-/// The number of lines at which a command cuts its list, where that is nothing that was asked for.
+/// The number of lines at which a command cuts its list, where that is nothing that was asked for. Without a number it is ten.
 pub(super) fn cuts_at(command: &str, given: &str) -> Option<u64> {
-    static HEAD: Words = LazyLock::new(|| Regex::new(r"\|\s*(?:head|tail)\s+(?:-n\s*|--lines=|-)(\d+)\b").ok());
+    static HEAD: Words = LazyLock::new(|| {
+        Regex::new(r"\|\s*(?:head|tail)(?:\s+(?:-n\s*|--lines[= ]|-)(\d+)\b|\s*(?:$|[|;&>)\n]|\d>))").ok()
+    });
     let found = HEAD.as_ref()?.captures_iter(command).last()?;
-    let digits = found.get(1)?.as_str();
+    let digits = found.get(1).map_or("10", |digits| digits.as_str());
     let asked = given
         .split(|c: char| !c.is_ascii_digit())
         .any(|number| number == digits);
@@ -292,6 +294,15 @@ mod tests {
             ),
             ("find . | head -n 100", "", Some(100)),
             ("find . | tail --lines=7", "", Some(7)),
+            ("find . | tail --lines 7", "", Some(7)),
+            ("find . -name '*.jpg' | head > list.txt", "list all pictures", Some(10)),
+            ("find . | head", "", Some(10)),
+            ("(find . | tail) 2>/dev/null", "", Some(10)),
+            ("find . | head 2>/dev/null", "", Some(10)),
+            ("find . | head | sort", "the 10 newest", None),
+            ("find . | head -c 100", "", None),
+            ("find . | tail -n +2", "", None),
+            ("find . | headless", "", None),
             ("du -a | sort -n | head -10", "the 10 largest", None),
             ("du -a | sort -n | head -10", "the 100 largest", Some(10)),
             ("find . | sort", "", None),

@@ -116,10 +116,7 @@ pub(super) const DOUBTS: &[Doubt] = &[
     Doubt {
         name: "tested_nothing",
         because: "the same output says that no test was run",
-        applies: |m| {
-            let runs = m.call.exit.is_some() && !is_one_of(m.call, SHOWERS);
-            runs && tested_nothing(&m.call.output) && !tested_nothing(m.found)
-        },
+        applies: |m| ran_no_test(m.call) && !tested_nothing(m.found),
     },
     Doubt {
         name: "defined_for_the_occasion",
@@ -266,6 +263,13 @@ pub(super) fn hides_its_status(call: &ToolCall) -> bool {
 fn sets_its_path(command: &str) -> bool {
     static OWN_PATH: Words = LazyLock::new(|| Regex::new(r"(?:^|[\s;&|(])PATH=").ok());
     OWN_PATH.as_ref().is_some_and(|path| path.is_match(command))
+}
+
+/// Whether a command says of itself that it ran no test. A page, or a file that was only shown, speaks of another run.
+pub(super) fn ran_no_test(call: &ToolCall) -> bool {
+    let shows = |program: &String| SHOWERS.contains(&program.as_str()) || LOOKERS.contains(&program.as_str());
+    let only_shows = !call.programs.is_empty() && call.programs.iter().all(shows);
+    call.exit.is_some() && !only_shows && tested_nothing(&call.output)
 }
 
 /// Whether nothing but the shell's own words can come out of a call.
@@ -574,6 +578,41 @@ mod tests {
                 Some("tested_nothing"),
             ),
             (
+                "a page that tells of a run of no tests",
+                vec![ToolCall {
+                    tool: "fetch_url".into(),
+                    programs: Vec::new(),
+                    exit: None,
+                    ..ran("", "build 7: no tests were run, deployed all the same")
+                }],
+                "",
+                false,
+                None,
+            ),
+            (
+                "a run of no tests whose output is shortened",
+                vec![ToolCall {
+                    programs: vec!["go".into(), "tail".into()],
+                    ..ran(
+                        "set -o pipefail; go test -run Nothing ./... | tail -1",
+                        "ok  \texample.com/a\t0.002s [no tests to run]",
+                    )
+                }],
+                "",
+                false,
+                Some("tested_nothing"),
+            ),
+            (
+                "a log, shown by a program, that tells of one",
+                vec![ToolCall {
+                    programs: vec!["tail".into()],
+                    ..ran("tail -1 ci.log", "build 7: no tests were run, deployed all the same")
+                }],
+                "",
+                false,
+                None,
+            ),
+            (
                 "a function of the same name",
                 vec![ToolCall {
                     programs: vec!["printf".into(), "pytest".into()],
@@ -595,6 +634,19 @@ mod tests {
                 "",
                 true,
                 Some("defined_for_the_occasion"),
+            ),
+            (
+                "a variable whose name only ends like the search path's",
+                vec![
+                    wrote("pytest", "echo '42 passed'", Create),
+                    ToolCall {
+                        programs: vec!["pytest".into()],
+                        ..ran("PYTHONPATH=.:src pytest", "42 passed")
+                    },
+                ],
+                "",
+                true,
+                None,
             ),
             (
                 "the same in German",
