@@ -6,6 +6,7 @@
 //! Owns: which keys follow from a record. Must not know: threads, potentials' thresholds.
 
 use crate::entry::Entry;
+use crate::folding::exporting::Part;
 use crate::kv::{Batch, Kv, KvError, Pair};
 use crate::records::Stored;
 use crate::sums::Sums;
@@ -22,6 +23,13 @@ pub(crate) const PAGE: usize = 256;
 /// One change of an atomic commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
+    /// Takes in a record of an export for what is not known of it yet: of its parts some may be here already.
+    Take {
+        /// The record.
+        megram: Megram,
+        /// What became part of it.
+        parts: Vec<Part>,
+    },
     /// Appends a record. What it supersedes, and what it was distilled from, stops counting at once if it belongs to the same group.
     Store(Megram),
     /// Removes a record, and with it the older ones that it had replaced: they would count again otherwise. The sources of a rule
@@ -92,6 +100,7 @@ impl<'a> Txn<'a> {
     pub(crate) fn edit(&mut self, edit: &Edit) -> Result<Stored, KvError> {
         match edit {
             Edit::Store(megram) => self.store(megram),
+            Edit::Take { megram, parts } => self.take(megram, parts),
             Edit::Remove(id) => self.remove(id),
             Edit::Derive { megram, from } => {
                 for id in from {

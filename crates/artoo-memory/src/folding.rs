@@ -17,6 +17,9 @@ use artoo_protocol::{DecayPerDay, Magnitude, MegramId, TaskId, Timestamp, Valenc
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+pub mod exporting;
+pub mod taking;
+
 /// A trace of what has become weaker than this goes: counted a second time it would change nothing.
 const FADED: f64 = 1e-6;
 /// Longest way from a record that is gone to the one that stands for it. It is made short whenever it is gone.
@@ -34,11 +37,15 @@ pub(crate) struct Trace {
     k: DecayPerDay,
     /// Whether it was an event of its own, and not the sum of others or the same one at another level.
     is_event: bool,
+    /// The event that it was at another level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    same_as: Option<MegramId>,
 }
 
 impl Trace {
     fn of(megram: &Megram, into: Option<&MegramId>, is_event: bool) -> Self {
         Self {
+            same_as: None,
             into: into.cloned(),
             created_at: megram.created_at,
             state: megram.state,
@@ -121,7 +128,16 @@ impl Txn<'_> {
             return Ok(Stored::Absent);
         };
         let mut above = self.lineage(&newest)?;
-        let kept = above.pop().map(|(kept, _)| kept.id);
+        // A sum without an event below it, as an import may leave one, goes like any other.
+        let is_sum = match above.last() {
+            Some((last, _)) => self.trace(&GroupKey::of(last), &last.id)?.is_some(),
+            None => false,
+        };
+        let kept = if is_sum {
+            None
+        } else {
+            above.pop().map(|(kept, _)| kept.id)
+        };
         let whole = Megram {
             supersedes: kept,
             ..whole
@@ -136,8 +152,16 @@ impl Txn<'_> {
             self.remove_one(&gone)?;
         }
         for megram in alike.iter().filter(|megram| megram.id != newest.id) {
-            for (gone, is_event) in self.lineage(megram)? {
-                self.put_trace(&gone, Some(&whole.id), is_event);
+            let lineage = self.lineage(megram)?;
+            let event = lineage.iter().find(|(_, is_event)| *is_event).map(|(event, _)| event);
+            for (gone, is_event) in &lineage {
+                // What was promoted keeps its clock.
+                let same = event.filter(|event| !is_event && event.created_at == gone.created_at && event.f == gone.f);
+                let trace = Trace {
+                    same_as: same.map(|event| event.id.clone()),
+                    ..Trace::of(gone, Some(&whole.id), *is_event)
+                };
+                self.put_sealed(&keys::trace(&gone.space, &gone.entity, &gone.id), &trace);
             }
             self.remove(&megram.id)?;
         }
@@ -171,12 +195,16 @@ impl Txn<'_> {
         if !self.has_traces {
             return Ok(false);
         }
-        let group = GroupKey::of(megram);
+        Ok(self.way(&GroupKey::of(megram), &megram.id)?.is_some())
+    }
+
+    /// The record that one became part of, which is there.
+    fn way(&mut self, group: &GroupKey, id: &MegramId) -> Result<Option<MegramId>, KvError> {
         let mut way: Vec<(MegramId, Trace)> = Vec::new();
-        let mut id = megram.id.clone();
-        while let Some(trace) = self.trace(&group, &id)? {
+        let mut id = id.clone();
+        while let Some(trace) = self.trace(group, &id)? {
             let Some(into) = trace.into.clone() else {
-                return Ok(false);
+                return Ok(None);
             };
             way.push((id, trace));
             if self.get(keys::record(&into).as_bytes())?.is_some() {
@@ -186,14 +214,14 @@ impl Txn<'_> {
                     let into = Some(into.clone());
                     self.put_sealed(&keys::trace(&group.space, &group.entity, &id), &Trace { into, ..trace });
                 }
-                return Ok(true);
+                return Ok(Some(into));
             }
             if way.len() > WAY_MAX {
-                return Ok(false);
+                return Ok(None);
             }
             id = into;
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn trace(&mut self, group: &GroupKey, id: &MegramId) -> Result<Option<Trace>, KvError> {
@@ -277,14 +305,7 @@ impl Records {
             .iter()
             .filter(|(id, trace)| trace.is_event && !there.contains_key(*id));
         for (id, trace) in events {
-            let (mut into, mut steps) = (trace.into.as_ref(), 0);
-            while let Some(next) = into
-                && !there.contains_key(next)
-                && steps <= traces.len()
-            {
-                into = traces.get(next).and_then(|trace| trace.into.as_ref());
-                steps += 1;
-            }
+            let into = exporting::led_to(trace, &traces, |id| there.contains_key(id));
             if let Some(whole) = into.and_then(|into| there.get(into)) {
                 let part = trace.event(id, whole);
                 folded.entry(whole.id.clone()).or_default().push(part);

@@ -9,7 +9,7 @@
 //! | `d\|<space>\|<entity>\|<sign>` | until when the Dreamer proposes no rule for a group |
 //! | `g\|<space>\|<entity>\|<id>` | what a record weighed that became part of another one, and of which |
 //! | `v\|dreamt`, `v\|dreamt-to` | when the Dreamer last went over everything, and how far it came since |
-//! | `v\|awake` | since when the Dreamer has seen no leap of the clock, and when it last looked |
+//! | `v\|awake` | when the Dreamer last looked, the moment by which things are old, the latest that this was, and how long time has gone on since a leap |
 //! | `v\|format` | the version of all this |
 //!
 //! Beside these stand keys that are derived from the records and can be rebuilt from them at any time. `<time>` is sixteen hex
@@ -44,7 +44,7 @@ pub const DERIVED: [&str; 7] = ["t|", "a|", "f|", "p|", "o|", "h|", "i|"];
 /// What the keys of all records begin with.
 pub const RECORDS: &str = "m|";
 
-/// Since when the Dreamer has seen no leap of the clock, and when it last looked.
+/// What the Dreamer has seen of time.
 pub const AWAKE: &str = "v|awake";
 /// When the Dreamer last went over everything.
 pub const DREAMT: &str = "v|dreamt";

@@ -36,6 +36,8 @@ mod worker;
 
 pub use actor::MemoryActor;
 pub use entry::Entry;
+pub use folding::exporting::{Exported, Exporting, Part};
+pub use folding::taking::Taking;
 pub use memory::{Memory, Warn};
 pub use near::Near;
 pub use records::{Edit, Records};

@@ -67,7 +67,7 @@ impl Txn<'_> {
             match edit {
                 Edit::Remove(id) => wanted.record(id),
                 Edit::Fold { ids, .. } => ids.iter().for_each(|id| wanted.record(id)),
-                Edit::Store(megram) | Edit::Derive { megram, .. } => {
+                Edit::Store(megram) | Edit::Take { megram, .. } | Edit::Derive { megram, .. } => {
                     if let Edit::Derive { from, .. } = edit {
                         from.iter().take(TARGETS).for_each(|id| wanted.record(id));
                     }

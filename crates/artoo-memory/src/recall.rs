@@ -39,7 +39,21 @@ const TOOL_GROUPS_READ: usize = 64;
 const TOOLS_MAX: usize = 64;
 
 /// Answers a planner's question, and marks the rules that it gives out as recalled.
+///
+/// # Errors
+/// [`KvError`] when the store cannot be read.
 pub fn recall(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<MemoryReply, KvError> {
+    let reply = look(records, query, now)?;
+    // Being recalled only informs: a store that cannot be written can still be read.
+    let _ = records.mark_recalled(reply.sops.iter().map(|sop| &sop.id), now);
+    Ok(reply)
+}
+
+/// What a planner would be told; changes nothing.
+///
+/// # Errors
+/// [`KvError`] when the store cannot be read.
+pub fn look(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<MemoryReply, KvError> {
     let wishes = GroupKey::new(PREFERENCE_SPACE, LOCAL_ENTITY);
     let intent = GroupKey::new(&query.space, &query.entity);
     let intent = (intent != wishes).then_some(intent);
@@ -57,8 +71,6 @@ pub fn recall(records: &Records, query: &MemoryQuery, now: Timestamp) -> Result<
     let mut others = rules(&told.rules, RULES_MAX);
     others.extend(rules(&told.near, RULES_MAX - others.len()));
     sops.extend(others);
-    // Being recalled only informs: a store that cannot be written can still be read.
-    let _ = records.mark_recalled(sops.iter().map(|sop| &sop.id), now);
 
     let of_level = |level| {
         let own = lessons(&told.own, level, LESSONS_MAX);

@@ -141,7 +141,9 @@ impl Records {
         let groups: BTreeSet<GroupKey> = edits
             .iter()
             .filter_map(|edit| match edit {
-                Edit::Store(megram) | Edit::Derive { megram, .. } => Some(GroupKey::new(&megram.space, &megram.entity)),
+                Edit::Store(megram) | Edit::Take { megram, .. } | Edit::Derive { megram, .. } => {
+                    Some(GroupKey::new(&megram.space, &megram.entity))
+                }
                 Edit::Remove(_) | Edit::Fold { .. } => None,
             })
             .collect();

@@ -199,6 +199,13 @@ impl Txn<'_> {
         Ok(())
     }
 
+    /// The record that took a record's place.
+    pub(crate) fn replaced_by(&mut self, id: &MegramId) -> Result<Option<MegramId>, KvError> {
+        let ended = self.all(keys::ended_by(id).as_bytes())?;
+        let by = ended.iter().find(|(_, kind)| kind == REPLACED);
+        Ok(by.and_then(|(key, _)| keys::id_of(key)))
+    }
+
     /// Whether a record was replaced, or distilled into a rule that was not replaced itself.
     pub(crate) fn has_ended(&mut self, id: &MegramId) -> Result<bool, KvError> {
         for (key, kind) in self.all(keys::ended_by(id).as_bytes())? {

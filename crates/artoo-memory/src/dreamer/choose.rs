@@ -31,6 +31,10 @@ pub struct Params {
     pub evidence_max: usize,
     /// Whether anything is forgotten at all: not while the clock cannot be trusted.
     pub forgets: bool,
+    /// How far behind the clock the moment lies by which things are old: what the clock has leapt over.
+    pub lag: Millis,
+    /// Whether rules are made and unmade: not while the clock is behind, when what is long past counts as new.
+    pub judges_rules: bool,
     /// Whether a model can word rules. Then the evidence of a rule that was earned stays as it is until the rule is worded.
     pub words_rules: bool,
 }
@@ -45,8 +49,18 @@ impl Default for Params {
             grace: Millis::from_seconds(24 * 3600),
             evidence_max: 256,
             forgets: true,
+            lag: Millis(0),
+            judges_rules: true,
             words_rules: true,
         }
+    }
+}
+
+impl Params {
+    /// The moment by which things are old.
+    pub(super) fn old_at(&self, now: Timestamp) -> Timestamp {
+        let lag = i64::try_from(self.lag.0).unwrap_or(i64::MAX);
+        Timestamp::from_millis(now.as_millis().saturating_sub(lag))
     }
 }
 
@@ -172,7 +186,7 @@ fn choose_group(group: &Group, now: Timestamp, params: &Params) -> Vec<Action> {
     if group.key.space == PREFERENCE_SPACE {
         return Vec::new();
     }
-    let gone = forgotten(&group.entries, now, params);
+    let gone = forgotten(&group.entries, params.old_at(now), params);
     let left: Vec<&Entry> = group
         .entries
         .iter()
@@ -180,9 +194,9 @@ fn choose_group(group: &Group, now: Timestamp, params: &Params) -> Vec<Action> {
         .collect();
     let sums = sums(left.iter().copied(), now);
     let learned: Vec<&Entry> = left.into_iter().filter(|entry| is_learned(entry)).collect();
-    let (bankrupt, rest): (Vec<&Entry>, Vec<&Entry>) = learned
-        .into_iter()
-        .partition(|entry| entry.level == Level::C && entry.sigma.get() * sums.1 < -TOLERANCE);
+    let is_bankrupt =
+        |entry: &&Entry| params.judges_rules && entry.level == Level::C && entry.sigma.get() * sums.1 < -TOLERANCE;
+    let (bankrupt, rest): (Vec<&Entry>, Vec<&Entry>) = learned.into_iter().partition(is_bankrupt);
     let mut actions: Vec<Action> = gone
         .into_iter()
         .map(|(id, why)| Action::Forget { id: id.clone(), why })
@@ -329,7 +343,10 @@ fn consolidation(
     params: &Params,
 ) -> Option<Consolidation> {
     let enough = |value: f64, threshold: f64| value >= threshold - TOLERANCE;
-    if !enough(attention, params.consolidate_attention) || !enough(decision.abs(), params.consolidate_decision) {
+    if !params.judges_rules
+        || !enough(attention, params.consolidate_attention)
+        || !enough(decision.abs(), params.consolidate_decision)
+    {
         return None;
     }
     let sign = Sign::of(decision)?;

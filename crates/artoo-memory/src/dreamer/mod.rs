@@ -4,13 +4,13 @@
 //! - [`carry`] says which records a choice leads to, [`distil`] words a rule through a model.
 //! - [`ask`] puts the question and accounts for it; [`rhythm`] is when, as a value.
 //! - [`pass`] carries the choice out on the store, [`establish`] writes the rules, [`shell`] does so beside the tasks of a process.
-//! - `awake` says when the clock cannot be trusted to say what is old.
+//! - [`awake`] is the Dreamer's own sense of time: the clock cannot be trusted to say what is old.
 //! - [`spent`] is what goes with a record that is forgotten.
 //!
 //! Owns promotion, demotion, forgetting and rules. Must not know how the store keeps its keys.
 
 pub mod ask;
-mod awake;
+pub mod awake;
 pub mod carry;
 pub mod choose;
 pub mod distil;

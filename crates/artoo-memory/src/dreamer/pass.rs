@@ -148,7 +148,9 @@ impl Pass<'_> {
                 tidied.unfinished = true;
                 return Ok(());
             }
-            after = self.records.sweep_traces(after.as_deref(), self.now)?;
+            after = self
+                .records
+                .sweep_traces(after.as_deref(), self.params.old_at(self.now))?;
             if after.is_none() {
                 return Ok(());
             }

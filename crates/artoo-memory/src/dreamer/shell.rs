@@ -7,7 +7,7 @@
 //! Owns the loop. Must not know the bus, prompts of roles, files.
 
 use super::ask::{Call, Outcome, blocking, distilled};
-use super::awake::may_forget;
+use super::awake::noted;
 use super::choose::{Action, Consolidation, Params};
 use super::pass::{Mode, Pass, Tidied};
 use super::rhythm::{Rhythm, Scope};
@@ -209,10 +209,9 @@ impl Night {
         };
         let (clock, now) = (Arc::clone(&self.around.clock), self.around.clock.now());
         let pass = move || {
-            let forgets = may_forget(&**records.kv(), now)?;
             let mut pass = Pass {
                 records: &records,
-                params: Params { forgets, ..params },
+                params: noted(&**records.kv(), now, params)?,
                 now,
                 mode: Mode::Perform,
                 stop: &|| stop.load(Ordering::Relaxed) || until.is_some_and(|until| clock.now() >= until),

@@ -10,14 +10,14 @@ use artoo_protocol::Millis;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const GROUP: (&str, &str) = ("tool:shell", "path:/a");
+pub(super) const GROUP: (&str, &str) = ("tool:shell", "path:/a");
 
-fn day(days: usize) -> Timestamp {
+pub(super) fn day(days: usize) -> Timestamp {
     let days = i64::try_from(days).unwrap();
     Timestamp::from_millis(at().as_millis() + days * 86_400_000)
 }
 
-fn event(number: usize, made: Timestamp, f: f64) -> Megram {
+pub(super) fn event(number: usize, made: Timestamp, f: f64) -> Megram {
     Megram {
         content: "wc counts them".to_owned(),
         created_at: made,
@@ -25,17 +25,17 @@ fn event(number: usize, made: Timestamp, f: f64) -> Megram {
     }
 }
 
-fn store() -> Records {
+pub(super) fn store() -> Records {
     Records::open(Arc::new(InMemoryKv::new())).unwrap()
 }
 
-fn write(records: &Records, megrams: &[Megram], now: Timestamp) -> Vec<Stored> {
+pub(super) fn write(records: &Records, megrams: &[Megram], now: Timestamp) -> Vec<Stored> {
     let edits: Vec<Edit> = megrams.iter().cloned().map(Edit::Store).collect();
     records.commit(&edits, now).unwrap()
 }
 
 /// A pass without a model: repetitions are folded.
-fn dream(records: &Records, now: Timestamp) -> usize {
+pub(super) fn dream(records: &Records, now: Timestamp) -> usize {
     let pass = Pass {
         records,
         params: Params {
@@ -51,12 +51,12 @@ fn dream(records: &Records, now: Timestamp) -> usize {
     pass.run(&Scope::Everything).unwrap().folded
 }
 
-fn weight(records: &Records, moment: Timestamp) -> (f64, f64) {
+pub(super) fn weight(records: &Records, moment: Timestamp) -> (f64, f64) {
     let found = records.potentials(GROUP.0, GROUP.1, moment).unwrap();
     (found.attention.get(), found.decision.get())
 }
 
-fn weight_at(records: &Records, moment: Timestamp) -> (f64, f64) {
+pub(super) fn weight_at(records: &Records, moment: Timestamp) -> (f64, f64) {
     let found = records.potentials_at(GROUP.0, GROUP.1, moment).unwrap();
     (found.attention.get(), found.decision.get())
 }
@@ -66,7 +66,7 @@ fn traces(records: &Records) -> usize {
     found.len()
 }
 
-fn is_near(one: (f64, f64), other: (f64, f64)) -> bool {
+pub(super) fn is_near(one: (f64, f64), other: (f64, f64)) -> bool {
     (one.0 - other.0).abs() < 1e-9 && (one.1 - other.1).abs() < 1e-9
 }
 

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use artoo_bus::SystemClock;
 use artoo_bus::journal::Redactor;
 use artoo_memory::dreamer::ask::distilled;
+use artoo_memory::dreamer::awake::on_demand;
 use artoo_memory::dreamer::pass::SLICE;
 use artoo_memory::dreamer::shell::sum;
 use artoo_memory::dreamer::spent::spent_on;
 use artoo_memory::dreamer::{Mode, Outcome, Params, Pass, Scope};
 use artoo_memory::records::{CONTENT_MAX, Edit, Stored};
-use artoo_memory::{Memory, Records};
+use artoo_memory::{Exported, Memory, Records, Taking};
 use artoo_protocol::message::Megram;
 use artoo_protocol::model::Usage;
 use artoo_protocol::text::{one_line, printable};
@@ -28,8 +29,8 @@ use crate::settings::{Environment, Settings};
 use crate::spending::price;
 use crate::{auditing, dreaming, models, output, system};
 
-/// Longest line of an import, in bytes: a memory's own bounds are far below.
-const LINE_MAX: u64 = 1 << 20;
+/// Longest line of an import, in bytes: a memory that hundreds of thousands became part of names them all.
+const LINE_MAX: u64 = 64 << 20;
 
 /// Keeps a wish of the person: its id, and whether it is new. Wishes stand in every prompt, so what looks like a secret in them is
 /// kept as asterisks only, and that is said.
@@ -148,25 +149,28 @@ struct Imported {
 
 pub(super) fn import(data: &Path, file: &Path, redactor: &Redactor, json: bool) -> Result<u8, Failure> {
     // Everything is read before anything is written: a file that is no export changes nothing.
-    let megrams = parsed(input(file)?)?;
+    let mut lines = parsed(input(file)?)?;
+    lines.sort_by_key(Exported::phase);
     let store = Store::to_change(data)?;
     let mut imported = Imported::default();
-    for slice in megrams.chunks(SLICE) {
-        let mut edits = Vec::with_capacity(slice.len());
-        for megram in slice {
-            let masked = masked(megram, redactor);
+    let mut taking = Taking::into(&store.records);
+    let phases = lines.chunk_by(|one, other| one.phase() == other.phase());
+    for slice in phases.flat_map(|phase| phase.chunks(SLICE)) {
+        let mut taken = Vec::with_capacity(slice.len());
+        for line in slice {
+            let masked = masked(line, redactor);
             // What is there as it stands here was there before anything was masked.
-            let there = store.records.get(&megram.id).map_err(|e| broken(&e))?;
-            let is_masked = masked != *megram && there.is_none_or(|there| there.content != megram.content);
+            let there = store.records.get(&line.megram.id).map_err(|e| broken(&e))?;
+            let is_masked = masked != *line && there.is_none_or(|there| there.content != line.megram.content);
             imported.masked += usize::from(is_masked);
-            edits.push(Edit::Store(if is_masked { masked } else { megram.clone() }));
+            taken.push(if is_masked { masked } else { line.clone() });
         }
-        let stored = store.records.commit(&edits, store.now).map_err(|e| broken(&e))?;
-        for (megram, stored) in slice.iter().zip(stored) {
+        let stored = taking.take(&taken, store.now).map_err(|e| broken(&e))?;
+        for (line, stored) in slice.iter().zip(stored) {
             match stored {
                 Stored::New => imported.new += 1,
                 Stored::Known => imported.known += 1,
-                Stored::Refused(why) => imported.refused.push(format!("{}: {why}", megram.id)),
+                Stored::Refused(why) => imported.refused.push(format!("{}: {why}", line.megram.id)),
                 Stored::Removed | Stored::Folded { .. } | Stored::Absent => {}
             }
         }
@@ -197,18 +201,22 @@ pub(super) fn import(data: &Path, file: &Path, redactor: &Redactor, json: bool) 
 }
 
 /// As memories of roles are kept.
-fn masked(megram: &Megram, redactor: &Redactor) -> Megram {
-    Megram {
-        content: redactor.text(&megram.content),
-        space: redactor.text(&megram.space),
-        entity: redactor.text(&megram.entity),
-        ..megram.clone()
+fn masked(line: &Exported, redactor: &Redactor) -> Exported {
+    let megram = &line.megram;
+    Exported {
+        megram: Megram {
+            content: redactor.text(&megram.content),
+            space: redactor.text(&megram.space),
+            entity: redactor.text(&megram.entity),
+            ..megram.clone()
+        },
+        parts: line.parts.clone(),
     }
 }
 
-fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Megram>, Failure> {
+fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Exported>, Failure> {
     use std::io::Read as _;
-    let mut megrams = Vec::new();
+    let mut lines = Vec::new();
     for number in 1_u64.. {
         let mut line = Vec::new();
         if (&mut source).take(LINE_MAX + 1).read_until(b'\n', &mut line)? == 0 {
@@ -222,13 +230,13 @@ fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Megram>, Failure> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let megram = serde_json::from_slice(&line).map_err(|e| {
+        let exported = Exported::read(&line).map_err(|e| {
             Failure::usage(format!("line {number} is no memory: {e}; nothing was imported"))
                 .hint("artoo memory export writes what can be imported: one memory as JSON a line")
         })?;
-        megrams.push(megram);
+        lines.push(exported);
     }
-    Ok(megrams)
+    Ok(lines)
 }
 
 /// One whole pass, and the rules that were earned.
@@ -242,13 +250,15 @@ pub(super) async fn dream(
     let model = system::dreams_by(settings, &models::build(settings, true)?);
     let mut total = artoo_memory::dreamer::Tidied::default();
     loop {
+        let now = artoo_protocol::ports::Clock::now(&clock);
+        let params = Params {
+            words_rules: model.is_some(),
+            ..Params::default()
+        };
         let tidied = Pass {
             records,
-            params: Params {
-                words_rules: model.is_some(),
-                ..Params::default()
-            },
-            now: artoo_protocol::ports::Clock::now(&clock),
+            params: on_demand(&**records.kv(), now, params, Mode::Perform).map_err(|e| broken(&e))?,
+            now,
             mode: Mode::Perform,
             stop: &|| false,
             on_action: &mut |_, _| {},

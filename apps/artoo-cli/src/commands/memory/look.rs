@@ -5,24 +5,22 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use artoo_memory::dreamer::awake::on_demand;
 use artoo_memory::dreamer::{Action, Mode, Params, Pass, Scope, Tidied};
 use artoo_memory::junk::{self, Junk};
 use artoo_memory::view::GroupKey;
-use artoo_memory::{Records, recall};
-use artoo_protocol::message::{Level, Megram, MemoryQuery, intent_space};
-use artoo_protocol::text::{one_line, printable};
-use artoo_protocol::{TaskId, Timestamp};
+use artoo_memory::{Exporting, Records};
+use artoo_protocol::Timestamp;
+use artoo_protocol::message::{Level, Megram};
 use serde_json::json;
 
 use super::group::{draw, query, show};
-use super::words::{line, potentials_line, step_json, step_line};
+use super::recalled::recalled;
+use super::words::{line, step_json, step_line};
 use super::{Store, broken, each, instant};
 use crate::args::{ListOptions, MemoryCommand};
 use crate::failure::Failure;
 use crate::{dreaming, output};
-
-/// How many near kinds of tasks are named.
-const NEAR: usize = 5;
 
 /// Runs one of them.
 pub(super) fn run(command: &MemoryCommand, store: &Store, data: &Path) -> Result<u8, Failure> {
@@ -173,73 +171,11 @@ fn newest_first(megrams: &mut Vec<Megram>, limit: usize) {
     megrams.truncate(limit);
 }
 
-/// What a plan for this text would be told.
-///
-/// # Errors
-/// [`Failure`] when the store cannot be read.
-pub fn recalled(records: &Records, text: &str, now: Timestamp, json: bool) -> Result<(), Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to recall: the text is empty"));
-    }
-    let query = MemoryQuery {
-        task_id: TaskId::new("operator"),
-        query: 0,
-        space: intent_space(text),
-        entity: recall::LOCAL_ENTITY.to_owned(),
-        intent: text.to_owned(),
-        tools: Vec::new(),
-    };
-    let reply = recall::recall(records, &query, now).map_err(|e| broken(&e))?;
-    let near = records.nearest(text, NEAR).map_err(|e| broken(&e))?;
-    if json {
-        let near: Vec<_> = near
-            .iter()
-            .map(|near| json!({"space": near.key.space, "entity": near.key.entity, "score": near.score}))
-            .collect();
-        output::json(
-            &json!({"space": query.space, "nearest": near, "sops": reply.sops, "knowledge": reply.knowledge,
-            "recent": reply.recent, "potentials": reply.potentials}),
-        );
-        return Ok(());
-    }
-    output::result(&printable(&format!("looked under {} and near:", query.space)));
-    for near in near {
-        output::result(&printable(&format!("  {:.2}  {}", near.score, near.key.space)));
-    }
-    for sop in &reply.sops {
-        output::result(&printable(&format!(
-            "rule   {:+.1}  {}",
-            sop.sigma.get(),
-            one_line(&sop.content, 160)
-        )));
-    }
-    for lesson in reply.knowledge.iter().chain(&reply.recent) {
-        output::result(&printable(&format!(
-            "{}      {:+.1}  {}  {}",
-            lesson.level.letter(),
-            lesson.sigma.get(),
-            lesson.space,
-            one_line(&lesson.content, 140)
-        )));
-    }
-    for tagged in &reply.potentials {
-        output::result(&printable(&format!(
-            "{} · {}: {}",
-            tagged.space,
-            tagged.entity,
-            potentials_line(&tagged.potentials)
-        )));
-    }
-    if reply.sops.is_empty() && reply.knowledge.is_empty() && reply.recent.is_empty() {
-        output::note("nothing is known about it");
-    }
-    Ok(())
-}
-
 fn export(records: &Records, at: Option<&str>, now: Timestamp) -> Result<(), Failure> {
     let until = instant(at, now)?;
+    let mut exporting = Exporting::new(records).map_err(|e| broken(&e))?;
     each_at(records, at.map(|_| until), &mut |megram| {
-        output::json(&megram);
+        output::json(&exporting.line(megram).map_err(|e| broken(&e))?);
         if output::is_broken() {
             return Err(Failure::failed("nobody reads the export any more"));
         }
@@ -285,12 +221,13 @@ fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
 /// What a pass would do; `words_rules` where there is a model for it.
 pub(super) fn dream(records: &Records, now: Timestamp, words_rules: bool, json: bool) -> Result<(), Failure> {
     let mut steps: Vec<(GroupKey, Action)> = Vec::new();
+    let params = Params {
+        words_rules,
+        ..Params::default()
+    };
     let tidied = Pass {
         records,
-        params: Params {
-            words_rules,
-            ..Params::default()
-        },
+        params: on_demand(&**records.kv(), now, params, Mode::Look).map_err(|e| broken(&e))?,
         now,
         mode: Mode::Look,
         stop: &|| false,

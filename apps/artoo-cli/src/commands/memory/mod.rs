@@ -4,6 +4,7 @@
 mod change;
 mod group;
 mod look;
+mod recalled;
 mod words;
 
 use std::path::Path;
@@ -24,7 +25,8 @@ use crate::settings::{self, Environment, ModelChoice};
 use crate::system;
 
 pub use change::{forget, forgotten_line, remember};
-pub use look::{recalled, stats};
+pub use look::stats;
+pub use recalled::{Recalled, recalled};
 
 /// The store's folder within the data folder.
 const STORE: &str = "memory.leveldb";
