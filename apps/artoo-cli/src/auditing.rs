@@ -281,6 +281,29 @@ mod tests {
         auditing.finish().await;
     }
 
+    /// The time between two reports is the one that was set, and each begins a new window.
+    #[tokio::test]
+    async fn reports_come_by_themselves_in_the_period_that_was_set() {
+        let folder = TempDir::new().unwrap();
+        let mut bus = Bus1::new();
+        let mut person = bus.hub.inbox(Role::User).unwrap();
+        let redactor = Redactor::new(Vec::new());
+        let auditing = Auditing::start(folder.path(), &bus.hub, redactor, Millis(50)).unwrap();
+        bus.says(3).await;
+        let mut end = None;
+        for _ in 0..2 {
+            let answer = person.recv().await.unwrap();
+            let Message::AuditReport(report) = &answer.payload else {
+                panic!("{answer:?}")
+            };
+            assert_eq!(report.trigger, "periodic");
+            assert!(report.window_end.since(report.window_start) >= Millis(50), "{report:?}");
+            assert!(end.is_none_or(|end| end == report.window_start), "{report:?}");
+            end = Some(report.window_end);
+        }
+        auditing.finish().await;
+    }
+
     #[tokio::test]
     async fn an_auditor_that_dies_takes_nothing_along() {
         let folder = TempDir::new().unwrap();

@@ -28,11 +28,18 @@ impl Head {
     }
 }
 
+/// A head that could not be written, and the files that are still to be forced to the disk before any later one.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    pub error: LogError,
+    pub files: Vec<File>,
+}
+
 /// The thread. At most one head is under way.
 #[derive(Debug)]
 pub(crate) struct Sealer {
     sender: SyncSender<Head>,
-    done: Receiver<Result<(), LogError>>,
+    done: Receiver<Result<(), Unwritten>>,
     thread: JoinHandle<()>,
     busy: bool,
 }
@@ -47,7 +54,10 @@ impl Sealer {
             .spawn(move || {
                 for head in heads {
                     // Nobody asks any more where the log is gone.
-                    let _ = answer.send(head.write(&of));
+                    let _ = answer.send(head.write(&of).map_err(|error| Unwritten {
+                        error,
+                        files: head.files,
+                    }));
                 }
             })
             .map_err(at_path(files.folder()))?;
@@ -60,7 +70,7 @@ impl Sealer {
     }
 
     /// Whether a head can be given to it, with what became of the one before.
-    pub fn is_free(&mut self) -> Option<Result<(), LogError>> {
+    pub fn is_free(&mut self) -> Option<Result<(), Unwritten>> {
         if !self.busy {
             return Some(Ok(()));
         }
@@ -80,7 +90,7 @@ impl Sealer {
     }
 
     /// Waits for what is under way and ends.
-    pub fn finish(self) -> Result<(), LogError> {
+    pub fn finish(self) -> Result<(), Unwritten> {
         let last = if self.busy {
             self.done.recv().unwrap_or_else(|_| Err(broke()))
         } else {
@@ -91,9 +101,12 @@ impl Sealer {
     }
 }
 
-fn broke() -> LogError {
-    LogError::Io {
-        path: "audit.head".into(),
-        source: std::io::Error::other("the thread that writes it broke"),
+fn broke() -> Unwritten {
+    Unwritten {
+        error: LogError::Io {
+            path: "audit.head".into(),
+            source: std::io::Error::other("the thread that writes it broke"),
+        },
+        files: Vec::new(),
     }
 }

@@ -30,6 +30,7 @@ mod tuning;
 pub mod verify;
 mod vocabulary;
 mod watched;
+mod writer;
 
 pub use chain::{Broken, Damage};
 pub use checkpoint::{Checkpoint, CheckpointError};

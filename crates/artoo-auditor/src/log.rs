@@ -12,7 +12,7 @@ use artoo_protocol::{Millis, Timestamp};
 
 use crate::chain::{Frame, Link};
 use crate::files::{Files, LogError, at_path};
-use crate::head::{Head, Sealer};
+use crate::head::{Head, Sealer, Unwritten};
 
 /// Bytes that are read from the end to find the last record; a longer record is found by reading more.
 const TAIL: u64 = 1 << 20;
@@ -109,7 +109,7 @@ impl Log {
         }
         let mut written = Ok(());
         if self.good >= self.full_at {
-            written = self.change_file();
+            written = self.change_file(open_end);
         }
         if written.is_ok() {
             written = self.file.write_all(&self.pending).map_err(at_path(&self.files.log()));
@@ -131,10 +131,14 @@ impl Log {
     }
 
     /// Gives the full file its name and begins a new one; the chain goes on.
-    fn change_file(&mut self) -> Result<(), LogError> {
-        let path = self.files.log();
-        fs::rename(&path, self.files.full(self.first)).map_err(at_path(&path))?;
-        let full = std::mem::replace(&mut self.file, open_end(&self.files)?);
+    fn change_file(&mut self, open: impl FnOnce(&Files) -> Result<File, LogError>) -> Result<(), LogError> {
+        let (path, aside) = (self.files.log(), self.files.full(self.first));
+        fs::rename(&path, &aside).map_err(at_path(&path))?;
+        let new = open(&self.files).inspect_err(|_| {
+            // It is still the log, and the next batch tries again.
+            let _ = fs::rename(&aside, &path);
+        })?;
+        let full = std::mem::replace(&mut self.file, new);
         // It is forced to the disk before the next head is written.
         self.filled.push(full);
         self.good = 0;
@@ -154,13 +158,24 @@ impl Log {
             none => none.insert(Sealer::start(&self.files)?),
         };
         if let Some(done) = sealer.is_free() {
-            done?;
-            let mut files = std::mem::take(&mut self.filled);
-            files.push(self.file.try_clone().map_err(at_path(&self.files.log()))?);
-            sealer.seal(Head { files, link: self.link });
+            if let Err(unwritten) = done {
+                return Err(self.put_off(now, unwritten));
+            }
+            let files = self.due_on_disk(self.file.try_clone())?;
+            if let Some(sealer) = &mut self.sealer {
+                sealer.seal(Head { files, link: self.link });
+            }
             self.headed = Some((now, self.link));
         }
         Ok(())
+    }
+
+    /// Everything that has to be on the disk before a head names the last record: where this file cannot be had, all of it still waits.
+    fn due_on_disk(&mut self, this: io::Result<File>) -> Result<Vec<File>, LogError> {
+        let this = this.map_err(at_path(&self.files.log()))?;
+        let mut files = std::mem::take(&mut self.filled);
+        files.push(this);
+        Ok(files)
     }
 
     /// Forces the log to the disk and then writes the head, which therefore never names a record that can be lost.
@@ -168,20 +183,37 @@ impl Log {
         if self.headed.is_some_and(|(_, link)| link == self.link) {
             return Ok(());
         }
-        let mut files = std::mem::take(&mut self.filled);
-        files.push(self.file.try_clone().map_err(at_path(&self.files.log()))?);
-        self.headed = Some((now, self.link));
-        Head { files, link: self.link }.write(&self.files)
+        let files = self.due_on_disk(self.file.try_clone())?;
+        let head = Head { files, link: self.link };
+        let Err(error) = head.write(&self.files) else {
+            self.headed = Some((now, self.link));
+            return Ok(());
+        };
+        let files = head.files;
+        Err(self.put_off(now, Unwritten { error, files }))
+    }
+
+    /// A head that could not be written is tried again when the next one is due, and its files wait until then.
+    fn put_off(&mut self, now: Timestamp, mut unwritten: Unwritten) -> LogError {
+        self.headed = Some((now, Link::default()));
+        // The last is the one that was being written then: it still is, or is among the filled.
+        unwritten.files.pop();
+        self.filled.extend(unwritten.files);
+        unwritten.error
     }
 
     /// The same at the end, after whatever is still under way.
     pub fn finish(&mut self, now: Timestamp) -> Result<(), LogError> {
         let beside = self.sealer.take().map_or(Ok(()), Sealer::finish);
-        if beside.is_err() {
-            // What it could not write is tried once more.
-            self.headed = None;
-        }
+        // What it could not write is tried once more.
+        let beside = beside.map_err(|unwritten| self.put_off(now, unwritten));
         beside.and(self.seal(now))
+    }
+
+    /// Another file in the place of the log's, which is given back.
+    #[cfg(test)]
+    pub fn write_to(&mut self, file: File) -> File {
+        std::mem::replace(&mut self.file, file)
     }
 }
 
@@ -288,5 +320,72 @@ pub(crate) fn first_number(file: &mut File, length: u64) -> io::Result<u64> {
             return Ok(0);
         }
         window *= 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn refused() -> io::Error {
+        io::Error::other("too many open files")
+    }
+
+    fn log_of(folder: &TempDir, records: u64) -> Log {
+        let (mut log, _) = Log::open(folder.path(), u64::MAX).unwrap();
+        for _ in 0..records {
+            log.append(Timestamp::default(), "note", "\"x\"");
+            log.commit().unwrap();
+        }
+        log
+    }
+
+    /// The head must not name records of a file that was never forced to the disk: a handle that cannot be had now is had later.
+    #[test]
+    fn a_filled_file_waits_for_the_disk_until_it_was_there() {
+        let folder = TempDir::new().unwrap();
+        let mut log = log_of(&folder, 2);
+        log.change_file(open_end).unwrap();
+        assert!(log.due_on_disk(Err(refused())).is_err());
+        let this = log.file.try_clone();
+        assert_eq!(log.due_on_disk(this).unwrap().len(), 2, "the full one and this one");
+        assert!(log.filled.is_empty());
+    }
+
+    /// Nor after a head that could not be written.
+    #[test]
+    fn what_a_failed_head_was_to_force_to_the_disk_still_waits() {
+        let folder = TempDir::new().unwrap();
+        let mut log = log_of(&folder, 2);
+        log.change_file(open_end).unwrap();
+        // No file can take the place of a folder that holds something.
+        let head = folder.path().join("audit.head");
+        fs::create_dir(&head).unwrap();
+        fs::write(head.join("x"), "").unwrap();
+        assert!(log.seal(Timestamp::default()).is_err());
+        assert!(!log.filled.is_empty());
+        let later = Timestamp::default().plus(Millis(5_000));
+        assert!(log.finish(later).is_err());
+        assert_eq!(log.filled.len(), 1, "once");
+        fs::remove_dir_all(&head).unwrap();
+        log.finish(later).unwrap();
+        assert!(log.filled.is_empty());
+        assert_eq!(log.files.read_head().unwrap().unwrap().unwrap(), log.link());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_begun_leaves_the_full_one_in_its_place() {
+        let folder = TempDir::new().unwrap();
+        let mut log = log_of(&folder, 2);
+        let path = folder.path().join("audit.jsonl");
+        assert!(log.change_file(|_| Err(at_path(&path)(refused()))).is_err());
+        assert_eq!(log.files.all().unwrap(), [path]);
+        log.full_at = 1;
+        log.append(Timestamp::default(), "note", "\"y\"");
+        log.commit().unwrap();
+        assert_eq!(log.files.all().unwrap().len(), 2, "the next batch begins it");
+        log.finish(Timestamp::default()).unwrap();
+        assert_eq!(crate::verify(folder.path(), &[]).unwrap().records, 3);
     }
 }

@@ -1,39 +1,63 @@
-//! The queue between the observer and the disk, and the thread at its end (design §16).
+//! The queue between the observer and the disk, seen by the one who feeds it (design §16).
 //!
 //! Owns what happens when the disk is slow or full: nothing waits, what is lost is counted, and the count is written as soon as
-//! that is possible. Must not know what an entry means.
+//! that is possible. Must not know what an entry means, nor how it is written.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use artoo_protocol::Timestamp;
 use artoo_protocol::message::AuditReport;
-use serde::Serialize;
 
-use crate::files::{LogError, append_whole, replace};
-use crate::log::Log;
-use crate::recorder::Redact;
-use crate::stats::{STATS_FORMAT, Stats};
+use crate::files::LogError;
 use crate::tuning::TuningRow;
 use crate::vocabulary::{Entry, Gap, Past};
-
-/// Records that are written in one go.
-const BATCH: usize = 1_024;
-/// Bytes that are written in one go.
-const BATCH_BYTES: usize = 1 << 20;
 
 pub(crate) enum Job {
     Append {
         at: Timestamp,
         entry: Entry,
+        /// So many losses were known when it was made; counts that know fewer than there are would hide one.
+        knows: u64,
     },
     Row(Box<TuningRow>),
     Keep {
         past: Option<Box<Past>>,
         report: Option<Box<AuditReport>>,
+        knows: u64,
     },
+    /// Write what came before this, then drop the sender.
+    Settle(SyncSender<()>),
+}
+
+/// What the disk refused, on its way from the thread that writes to the one that counts: the counts have seen messages of which the log
+/// holds a gap only.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// How often something was lost.
+    number: AtomicU64,
+    /// What was lost and not told yet.
+    untold: Mutex<Option<Gap>>,
+}
+
+impl Losses {
+    pub fn add(&self, gap: Gap) {
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        *untold = merge(*untold, &Entry::Gap(gap));
+        self.number.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// What was not told yet, and how many losses are known with it.
+    pub fn take(&self) -> (u64, Option<Gap>) {
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.number(), untold.take())
+    }
 }
 
 /// How many bytes wait in the queue, by estimate: a few thousand records may be a megabyte or a gigabyte.
@@ -61,17 +85,17 @@ impl Load {
         fits
     }
 
-    fn add(&self, bytes: usize) {
+    pub fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    fn give(&self, bytes: usize) {
+    pub fn give(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 }
 
 /// About how much memory an entry holds.
-fn weight(entry: &Entry) -> usize {
+pub(crate) fn weight(entry: &Entry) -> usize {
     /// What a record holds beside long texts.
     const PLAIN: usize = 1_000;
     match entry {
@@ -90,16 +114,50 @@ pub(crate) struct Pen {
     load: Arc<Load>,
     thread: JoinHandle<Result<(), LogError>>,
     lost: Option<Gap>,
+    losses: Arc<Losses>,
+    /// How many of the losses whoever counts has been told of.
+    knows: u64,
 }
 
 impl Pen {
-    pub const fn new(sender: SyncSender<Job>, load: Arc<Load>, thread: JoinHandle<Result<(), LogError>>) -> Self {
+    pub const fn new(
+        sender: SyncSender<Job>,
+        load: Arc<Load>,
+        losses: Arc<Losses>,
+        thread: JoinHandle<Result<(), LogError>>,
+    ) -> Self {
         Self {
             sender,
             load,
             thread,
             lost: None,
+            losses,
+            knows: 0,
         }
+    }
+
+    /// What the disk has refused since this was last asked. The log gets its gap record from the thread that writes.
+    pub fn refused(&mut self) -> Option<Gap> {
+        if self.losses.number() == self.knows {
+            return None;
+        }
+        let (knows, gap) = self.losses.take();
+        self.knows = knows;
+        gap
+    }
+
+    /// Waits until what was queued is written or refused.
+    pub fn settle(&self) {
+        let (done, settled) = sync_channel(1);
+        if self.sender.send(Job::Settle(done)).is_ok() {
+            // Nothing is ever sent: the other end goes when it is done, or with its thread.
+            let _ = settled.recv();
+        }
+    }
+
+    /// What found no room in the queue and is in no gap record yet; the next record to be queued is that gap.
+    pub const fn missed(&self) -> Option<Gap> {
+        self.lost
     }
 
     /// Whether everything so far is in the log or on its way there.
@@ -128,7 +186,8 @@ impl Pen {
         if !self.load.take(bytes) {
             return Err(entry);
         }
-        match self.sender.try_send(Job::Append { at, entry }) {
+        let knows = self.knows;
+        match self.sender.try_send(Job::Append { at, entry, knows }) {
             Err(Full(Job::Append { entry, .. }) | Disconnected(Job::Append { entry, .. })) => {
                 self.load.give(bytes);
                 Err(entry)
@@ -146,18 +205,20 @@ impl Pen {
 
     /// Asks for the counts to be kept; when the queue is full, the next time will do.
     pub fn keep(&self, past: Option<Box<Past>>, report: Option<Box<AuditReport>>) {
-        let _ = self.sender.try_send(Job::Keep { past, report });
+        let knows = self.knows;
+        let _ = self.sender.try_send(Job::Keep { past, report, knows });
     }
 
     /// Says the last words, waiting for room, and waits for the thread.
     pub fn finish(self, at: Timestamp, past: Option<Box<Past>>, report: Option<&AuditReport>) -> Result<(), LogError> {
+        let knows = self.knows;
         if let Some(gap) = self.lost {
             let entry = Entry::Gap(gap);
             self.load.add(weight(&entry));
-            let _ = self.sender.send(Job::Append { at, entry });
+            let _ = self.sender.send(Job::Append { at, entry, knows });
         }
         let report = report.cloned().map(Box::new);
-        let _ = self.sender.send(Job::Keep { past, report });
+        let _ = self.sender.send(Job::Keep { past, report, knows });
         drop(self.sender);
         self.thread.join().unwrap_or_else(|_| {
             Err(LogError::Io {
@@ -169,7 +230,7 @@ impl Pen {
 }
 
 /// A gap made longer by an entry that is lost too.
-fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
+pub(crate) fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
     let lost = match entry {
         Entry::Envelope(envelope) => Gap {
             from_seq: envelope.seq,
@@ -193,148 +254,4 @@ fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
         deeds: gap.deeds.saturating_add(lost.deeds),
         rows: gap.rows.saturating_add(lost.rows),
     })
-}
-
-/// The writing end of the queue.
-pub(crate) struct Writer {
-    log: Log,
-    redact: Redact,
-    load: Arc<Load>,
-    now: Timestamp,
-    /// Rows of closed tasks, to be written with the batch, and how many.
-    rows: (String, u64),
-    last_report: Option<Box<AuditReport>>,
-    /// What the batch being written holds, should it be lost.
-    batch: Option<Gap>,
-    lost: Option<Gap>,
-    trouble: Option<LogError>,
-}
-
-impl Writer {
-    pub const fn new(
-        log: Log,
-        redact: Redact,
-        load: Arc<Load>,
-        now: Timestamp,
-        last_report: Option<Box<AuditReport>>,
-    ) -> Self {
-        Self {
-            log,
-            redact,
-            load,
-            now,
-            rows: (String::new(), 0),
-            last_report,
-            batch: None,
-            lost: None,
-            trouble: None,
-        }
-    }
-
-    pub fn run(mut self, receiver: &Receiver<Job>, notes: Vec<String>) -> Result<(), LogError> {
-        for note in notes {
-            self.append(self.now, &Entry::Note(note));
-        }
-        self.commit();
-        while let Ok(job) = receiver.recv() {
-            self.take(job);
-            for job in receiver.try_iter().take(BATCH) {
-                self.take(job);
-                if self.log.pending() > BATCH_BYTES {
-                    break;
-                }
-            }
-            self.commit();
-        }
-        if let Some(gap) = self.lost.take() {
-            self.append(self.now, &Entry::Gap(gap));
-            self.commit();
-        }
-        let sealed = self.log.finish(self.now);
-        self.note_trouble(sealed);
-        self.trouble.map_or(Ok(()), Err)
-    }
-
-    fn take(&mut self, job: Job) {
-        match job {
-            Job::Append { at, entry } => {
-                self.load.give(weight(&entry));
-                self.now = at;
-                if let Some(gap) = self.lost.take() {
-                    self.append(at, &Entry::Gap(gap));
-                }
-                self.append(at, &entry);
-            }
-            Job::Row(row) => {
-                let row = self.masked(&*row);
-                self.rows.0.push_str(&row);
-                self.rows.0.push('\n');
-                self.rows.1 += 1;
-            }
-            Job::Keep { past, report } => {
-                self.last_report = report.or(self.last_report.take());
-                // What was counted ends with what was queued before this job.
-                self.commit();
-                self.keep(past);
-            }
-        }
-    }
-
-    fn append(&mut self, at: Timestamp, entry: &Entry) {
-        let (name, body) = match entry {
-            Entry::Envelope(envelope) => ("envelope", self.masked(envelope.as_ref())),
-            Entry::Deed(deed) => ("deed", self.masked(deed.as_ref())),
-            Entry::Finding(finding) => ("finding", self.masked(finding)),
-            Entry::Gap(gap) => ("gap", self.masked(gap)),
-            Entry::Note(note) => ("note", self.masked(note)),
-            Entry::Counts(past) => ("counts", self.masked(past.as_ref())),
-        };
-        self.log.append(at, name, &body);
-        self.batch = merge(self.batch, entry);
-    }
-
-    /// The JSON of something of this crate or the protocol, none of which can fail to be written.
-    fn masked(&self, value: &impl Serialize) -> String {
-        (self.redact)(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
-    }
-
-    fn commit(&mut self) {
-        let batch = self.batch.take();
-        let written = self.log.commit();
-        if let (Err(_), Some(gap)) = (&written, batch) {
-            self.lost = merge(self.lost, &Entry::Gap(gap));
-        }
-        self.note_trouble(written);
-        let sealed = self.log.seal_if_due(self.now);
-        self.note_trouble(sealed);
-        let (rows, count) = std::mem::take(&mut self.rows);
-        if count > 0 {
-            let written = append_whole(&self.log.files().tuning(), &rows);
-            if written.is_err() {
-                self.lost = merge(self.lost, &Entry::Gap(Gap::rows(count)));
-            }
-            self.note_trouble(written);
-        }
-    }
-
-    /// Replaces the kept counts; without new ones, only the report in them.
-    fn keep(&mut self, past: Option<Box<Past>>) {
-        let folder = self.log.files().folder().to_owned();
-        let mut stats = match past {
-            Some(past) => Stats::of(self.log.link(), *past, |text| (self.redact)(text)),
-            None => crate::stats::read_stats(&folder),
-        };
-        stats.format = STATS_FORMAT;
-        // Reports are masked when they are made.
-        stats.last_report = self.last_report.as_deref().cloned();
-        let kept = replace(&self.log.files().stats(), &stats, |text| text);
-        self.note_trouble(kept);
-    }
-
-    /// The first trouble is the one to tell.
-    fn note_trouble(&mut self, result: Result<(), LogError>) {
-        if let (None, Err(error)) = (&self.trouble, result) {
-            self.trouble = Some(error);
-        }
-    }
 }

@@ -13,9 +13,10 @@ use artoo_protocol::{Millis, Timestamp};
 use crate::files::{LogError, at_path};
 use crate::log::Log;
 use crate::observer::{Auditor, REPORT_PERIOD};
-use crate::pen::{Load, Pen, Writer};
+use crate::pen::{Load, Losses, Pen};
 use crate::stats::{Depth, count, read_stats};
 use crate::vocabulary::{Effect, Entry, Observed, Past};
+use crate::writer::Writer;
 
 /// Masks secrets in one JSON text before it is written.
 pub type Redact = Arc<dyn Fn(String) -> String + Send + Sync>;
@@ -87,14 +88,16 @@ impl Recorder {
         let (sender, receiver) = sync_channel(options.queue);
         let last_report = read_stats(folder).last_report.map(Box::new);
         let load = Arc::new(Load::new(options.queue_bytes));
-        let writer = Writer::new(log, Arc::clone(&options.redact), Arc::clone(&load), now, last_report);
+        let losses = Arc::new(Losses::default());
+        let redact = Arc::clone(&options.redact);
+        let writer = Writer::new(log, redact, Arc::clone(&load), Arc::clone(&losses), now, last_report);
         let thread = std::thread::Builder::new()
             .name("artoo-audit".to_owned())
             .spawn(move || writer.run(&receiver, notes))
             .map_err(at_path(folder))?;
         Ok(Self {
             auditor: Auditor::new(now, options.period, counted.past),
-            pen: Pen::new(sender, load, thread),
+            pen: Pen::new(sender, load, losses, thread),
             redact: options.redact,
             kept: now,
             counts_every: options.counts_every,
@@ -106,6 +109,7 @@ impl Recorder {
 
     /// Takes what the tap shows; a report is for the operator.
     pub fn observe(&mut self, now: Timestamp, observed: Observed) -> Option<AuditReport> {
+        self.learn(now);
         let ends_task = matches!(&observed, Observed::Envelope(e) if e.payload.kind() == MessageKind::FinalResult);
         let mut report = None;
         for effect in self.auditor.observe(now, observed) {
@@ -127,12 +131,14 @@ impl Recorder {
 
     /// The periodic report, when its time has come.
     pub fn wake(&mut self, now: Timestamp) -> Option<AuditReport> {
+        self.learn(now);
         let effect = self.auditor.wake(now)?;
         self.perform(now, effect)
     }
 
     /// A report now.
     pub fn report(&mut self, now: Timestamp) -> Option<AuditReport> {
+        self.learn(now);
         let effect = self.auditor.on_demand(now);
         self.perform(now, effect)
     }
@@ -147,12 +153,25 @@ impl Recorder {
     /// # Errors
     /// The first [`LogError`] that kept something from being written.
     pub fn finish(mut self, now: Timestamp) -> Result<Option<AuditReport>, LogError> {
+        // What is counted last must know what became of everything.
+        self.pen.settle();
+        self.learn(now);
+        if let Some(gap) = self.pen.missed() {
+            self.auditor.missed(now, gap);
+        }
         let effect = self.auditor.exit(now);
         let report = self.perform(now, effect);
         // Whoever begins anew knows nothing of the tasks that are still open, so their state is no part of what is kept.
         let past = self.whole.then(|| Box::new(self.auditor.whole().clone()));
         self.pen.finish(now, past, report.as_ref())?;
         Ok(report)
+    }
+
+    /// Counts what the disk has refused meanwhile; the log says so as soon as it can be written.
+    fn learn(&mut self, now: Timestamp) {
+        if let Some(gap) = self.pen.refused() {
+            self.auditor.missed(now, gap);
+        }
     }
 
     fn perform(&mut self, now: Timestamp, effect: Effect) -> Option<AuditReport> {

@@ -1,6 +1,6 @@
 //! The report as one page: plain HTML with drawings inside, no script, nothing from elsewhere (design §16).
 //!
-//! Owns the order and the words of the page. Paper and pens are [`sheet`] and [`chart`], with which the report about one task is
+//! Owns the order and the words of the page. Paper and pens are [`sheet`](mod@sheet) and [`chart`], with which the report about one task is
 //! made too. Everything that came over the bus is escaped.
 
 pub mod chart;

@@ -213,11 +213,46 @@ fn a_full_disk_is_told_at_the_end_and_stops_nobody() {
     assert!(recorder.report(at(1)).is_some());
     let error = recorder.finish(at(1)).unwrap_err();
     assert!(matches!(error, LogError::Io { .. }), "{error}");
-    assert_eq!(
-        read_stats(folder.path()).past.ledger.totals.tasks,
-        10,
-        "the totals are kept all the same"
+    let kept = read_stats(folder.path());
+    let ledger = &kept.past.ledger;
+    assert_eq!(ledger.totals.tasks, 10, "the totals are kept all the same");
+    assert!(
+        ledger.found.contains_key("gap"),
+        "and say that the log does not hold it: {:?}",
+        ledger.found
     );
+}
+
+/// A gap that is only written with the last words is counted with them: whoever goes on from what is kept begins behind it.
+#[test]
+fn what_found_no_room_until_the_end_is_in_the_counts_that_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let disk = Arc::new(Mutex::new(()));
+    let held = disk.lock().unwrap();
+    let slow = Arc::clone(&disk);
+    let redact: Redact = Arc::new(move |text| {
+        if std::thread::current().name() == Some("artoo-audit") {
+            drop(slow.lock());
+        }
+        text
+    });
+    let options = Options {
+        queue: 4,
+        ..Options::new(redact)
+    };
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), options).unwrap();
+    for n in 0..20 {
+        let _ = recorder.observe(at(0), wire.send(Role::R7, n, result(n, 0.0)));
+    }
+    drop(held);
+    let report = recorder.finish(at(1)).unwrap().unwrap();
+    let gaps = |anomalies: &[String]| anomalies.iter().filter(|line| line.starts_with("gap:")).count();
+    assert_eq!(gaps(&report.anomalies), 1, "{report:?}");
+    let kept = overview(folder.path(), at(2)).unwrap();
+    assert_eq!((kept.records_read, gaps(&kept.report.anomalies)), (0, 1));
+    fs::remove_file(folder.path().join("audit_stats.json")).unwrap();
+    assert_eq!(gaps(&overview(folder.path(), at(2)).unwrap().report.anomalies), 1);
 }
 
 #[test]
