@@ -8,7 +8,7 @@ use artoo_protocol::message::{Carried, Criterion, Directive, OutcomeStatus, Plan
 
 use crate::dispatch::HandedOn;
 use crate::parse::{Plan, Step, renumber};
-use crate::sameness::{Bag, Given};
+use crate::sameness::{Bag, Given, Spoken};
 use crate::words::normalised;
 
 /// A subtask that matched.
@@ -110,7 +110,7 @@ pub fn carry(plan: &mut Plan, kept: &Kept, directive: Option<Directive>, given: 
     if kept.work.is_empty() {
         return carrying;
     }
-    let bag = |step: &Step| Bag::of(std::iter::once(step), given);
+    let bag = |step: &Step| Bag::of(&[Spoken::of(step)], given);
     let mut bags: Vec<Bag> = plan.steps.iter().map(bag).collect();
     for (index, work) in kept.work.iter().enumerate() {
         if plan.keep.as_ref().is_some_and(|keep| !keep.contains(&(index + 1))) {

@@ -8,8 +8,6 @@ use artoo_protocol::text::one_line;
 use artoo_protocol::units::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::words::normalised;
-
 /// Tools, or paths of the scope, of one step.
 const TEXTS: usize = 64;
 /// Characters of a quoted part of the plan in a defect.
@@ -47,16 +45,6 @@ pub struct Step {
     pub deadline: Option<Timestamp>,
     /// Where it may create and change, if the plan narrows what the user allowed.
     pub scope: Vec<String>,
-}
-
-impl Step {
-    /// What it does in a form in which a repetition shows: words of intent and context, tools.
-    pub fn fingerprint(&self) -> String {
-        let mut tools = self.tools.clone();
-        tools.sort();
-        let (intent, context) = (normalised(&self.intent), normalised(&self.context));
-        format!("{intent}|{context}|{}", tools.join(","))
-    }
 }
 
 /// Numbers the groups of steps that are in order from 1 without gaps.

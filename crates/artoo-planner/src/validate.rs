@@ -11,7 +11,7 @@ use artoo_protocol::text::one_line;
 use crate::checks::{self, CheckFault};
 use crate::demands;
 use crate::parse::{Plan, Step};
-use crate::sameness::{Bag, Given};
+use crate::sameness::{Bag, Given, Spoken};
 use crate::scope::Allowed;
 use crate::words::normalised;
 use bounds::{blocked_target, blocked_tool, scope_left};
@@ -56,7 +56,7 @@ pub struct Ground<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Steps in their order; those of one group have none among themselves.
-    ordered: Vec<(u32, String)>,
+    ordered: Vec<(u32, u64)>,
     /// Its words and tools.
     pub bag: Bag,
     carries: bool,
@@ -66,16 +66,16 @@ impl Work {
     /// Of a plan and of the steps whose work it carries over, which come before it.
     pub fn of(carried: &[&Step], plan: &Plan, given: &Given) -> Self {
         let last = carried.iter().map(|step| step.sequence).max().unwrap_or_default();
-        let before = carried.iter().map(|step| (step.sequence, step.fingerprint()));
-        let own = plan
-            .steps
+        let places = carried
             .iter()
-            .map(|step| (last.saturating_add(step.sequence), step.fingerprint()));
-        let mut ordered: Vec<(u32, String)> = before.chain(own).collect();
+            .map(|step| step.sequence)
+            .chain(plan.steps.iter().map(|step| last.saturating_add(step.sequence)));
+        let spoken: Vec<Spoken<'_>> = carried.iter().copied().chain(&plan.steps).map(Spoken::of).collect();
+        let mut ordered: Vec<(u32, u64)> = places.zip(spoken.iter().map(Spoken::fingerprint)).collect();
         ordered.sort_unstable();
         Self {
             ordered,
-            bag: Bag::of(carried.iter().copied().chain(&plan.steps), given),
+            bag: Bag::of(&spoken, given),
             carries: !carried.is_empty(),
         }
     }
@@ -86,7 +86,7 @@ impl Work {
             return self.ordered == other.ordered;
         }
         let steps = |work: &Self| {
-            let mut steps: Vec<String> = work.ordered.iter().map(|(_, step)| step.clone()).collect();
+            let mut steps: Vec<u64> = work.ordered.iter().map(|(_, step)| *step).collect();
             steps.sort_unstable();
             steps
         };

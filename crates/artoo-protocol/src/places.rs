@@ -37,12 +37,19 @@ impl Places {
     /// The paths that a text can mean, absolute where the places are known. A relative one can be in the working directory
     /// and in the workspace.
     pub fn paths(&self, text: &str) -> BTreeSet<String> {
+        let mut paths = BTreeSet::new();
+        self.add_paths(text, &mut paths);
+        paths
+    }
+
+    fn add_paths(&self, text: &str, paths: &mut BTreeSet<String>) {
         let text = text.trim();
         if text.is_empty() || text.len() > PATH_BYTES || text.contains(['\n', '\0']) {
-            return BTreeSet::new();
+            return;
         }
         if text.starts_with('/') {
-            return BTreeSet::from([clean("", text)]);
+            paths.insert(clean("", text));
+            return;
         }
         let below_home = text
             .strip_prefix('~')
@@ -50,19 +57,19 @@ impl Places {
             .or_else(|| text.strip_prefix("${HOME}"));
         if let Some(rest) = below_home.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
             let home = if self.home.is_empty() { "~" } else { &self.home };
-            return BTreeSet::from([clean(home, rest)]);
+            paths.insert(clean(home, rest));
+            return;
         }
         let text = text
             .strip_prefix("$PWD/")
             .or_else(|| text.strip_prefix("${PWD}/"))
             .unwrap_or(text);
-        let bases: BTreeSet<&str> = [self.cwd.as_str(), self.workspace.as_str()].into();
-        let known = bases.into_iter().filter(|base| !base.is_empty());
-        let mut paths: BTreeSet<String> = known.map(|base| clean(base, text)).collect();
-        if paths.is_empty() {
+        let bases = [self.cwd.as_str(), self.workspace.as_str()];
+        let known = bases.iter().filter(|base| !base.is_empty());
+        paths.extend(known.map(|base| clean(base, text)));
+        if bases.iter().all(|base| base.is_empty()) {
             paths.insert(clean(".", text));
         }
-        paths
     }
 
     /// Every path that a word of a text or of a command spells out. A word without slash, tilde and dot is taken for a word.
@@ -71,19 +78,21 @@ impl Places {
             .rev()
             .find(|&at| text.is_char_boundary(at));
         let text = text.get(..end.unwrap_or(0)).unwrap_or_default();
-        let mut words = words(text);
+        let held = words(text);
         // In prose, comments and here-documents a quote may be an apostrophe, which holds nothing together.
         let apart = |c: char| c.is_whitespace() || ";|&<>()`=,'\"".contains(c);
-        words.extend(text.split(apart).filter(|word| !word.is_empty()).map(str::to_owned));
-        let spelled = words.iter().filter(|word| word.contains(['/', '~', '.', '$']));
-        spelled
-            .flat_map(|word| {
-                let bare = word.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
-                let mut paths = self.paths(word);
-                paths.extend(self.paths(bare));
-                paths
-            })
-            .collect()
+        let both = held.iter().map(String::as_str).chain(text.split(apart));
+        let mut spelled: Vec<&str> = both
+            .filter(|word| word.contains(['/', '~', '.', '$']))
+            .flat_map(|word| [word, word.trim_end_matches([',', '.', ';', ':', '!', '?', ')'])])
+            .collect();
+        spelled.sort_unstable();
+        spelled.dedup();
+        let mut paths = BTreeSet::new();
+        for word in spelled {
+            self.add_paths(word, &mut paths);
+        }
+        paths
     }
 }
 
@@ -102,12 +111,17 @@ fn clean(base: &str, path: &str) -> String {
             part => parts.push(part),
         }
     }
-    let root = if base.is_empty() || base.starts_with('/') {
-        "/"
-    } else {
-        ""
-    };
-    format!("{root}{}", parts.join("/"))
+    let mut path = String::with_capacity(base.len() + path.len() + 2);
+    if base.is_empty() || base.starts_with('/') {
+        path.push('/');
+    }
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            path.push('/');
+        }
+        path.push_str(part);
+    }
+    path
 }
 
 /// The words of a text as a shell would cut them: quotes and backslashes hold one together, operators end it.
