@@ -1,7 +1,8 @@
 //! artoo's own time for a one-subtask task: the release binary against a model that answers at once over loopback.
 //!
 //! `cargo bench -p artoo-cli --bench one_task` prints, over a number of runs, the median and the extremes of: process start to
-//! first model request, process start to exit, peak resident memory, and the number of model requests. The data folder lies on
+//! first model request, process start to exit, peak resident memory, and the number of model requests; and of a conversation on a terminal, the time
+//! to its prompt. The data folder lies on
 //! `/dev/shm` where there is one, so that waiting for a disk to sync is left out.
 #![allow(
     clippy::unwrap_used,
@@ -11,11 +12,15 @@
     reason = "a measuring program"
 )]
 
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use artoo_testkit::server::{Response, Server, asked_for, results_in};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 fn answer(body: &Value) -> Response {
@@ -88,6 +93,40 @@ fn one(server: &Server, folder: &Path) -> Run {
     }
 }
 
+/// From the start of a conversation to its prompt.
+fn prompt(server: &Server, folder: &Path) -> Duration {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let name = std::ffi::OsStr::from_bytes(name.as_bytes());
+    let screen = OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let started = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_artoo"))
+        .env_clear()
+        .env("TERM", "xterm")
+        .env("HOME", folder)
+        .env("ARTOO_WORKSPACE", folder.join("workspace"))
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_MODEL", "scripted")
+        .stdin(screen.try_clone().unwrap())
+        .stdout(screen.try_clone().unwrap())
+        .stderr(screen)
+        .spawn()
+        .unwrap();
+    let (mut shown, mut bytes, mut terminal) = (Vec::new(), [0; 4096], File::from(master));
+    let prompt = b"artoo> ";
+    while !shown.windows(prompt.len()).any(|part| part == prompt) {
+        let read = terminal.read(&mut bytes).unwrap();
+        shown.extend_from_slice(&bytes[..read]);
+    }
+    let took = started.elapsed();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    took
+}
+
 fn spread<T: Ord + Copy>(mut values: Vec<T>) -> (T, T, T) {
     values.sort();
     (values[0], values[values.len() / 2], values[values.len() - 1])
@@ -104,7 +143,10 @@ fn main() {
     std::fs::create_dir_all(&folder).unwrap();
     let _warm_up = one(&server, &folder);
     let runs: Vec<Run> = (0..30).map(|_| one(&server, &folder)).collect();
+    let prompts = (0..30).map(|_| prompt(&server, &folder)).collect();
     let _ = std::fs::remove_dir_all(&folder);
+    let (low, median, high) = spread(prompts);
+    println!("start of a conversation to its prompt: median {median:.1?} (min {low:.1?}, max {high:.1?})");
     let (low, median, high) = spread(runs.iter().map(|r| r.first_request).collect());
     println!("process start to first model request: median {median:.1?} (min {low:.1?}, max {high:.1?})");
     let (low, median, high) = spread(runs.iter().map(|r| r.whole).collect());

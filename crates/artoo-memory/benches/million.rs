@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p artoo-memory --bench million`. It fills a store in a temporary folder (minutes), prints what was measured once, then
 //! lets criterion repeat the questions. `ARTOO_MEGRAMS=100000` makes it smaller; `ARTOO_STORE=FOLDER` fills that folder, or asks the store that is in
-//! it; `ARTOO_WHOLE_PASS=1` lets the pass come to its end.
+//! it; `ARTOO_WHOLE_PASS=1` lets the pass come to its end. The questions are asked by a process of their own, so that its memory is not that of the filling.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400_000;
+
+/// Set for the process that asks a store which was filled a moment ago, and must hold everything.
+const FILLED: &str = "ARTOO_FILLED";
 
 struct StoppedClock;
 
@@ -359,11 +362,17 @@ fn main() {
     let kept = std::env::var_os("ARTOO_STORE").map(std::path::PathBuf::from);
     let temporary = tempfile::tempdir().unwrap();
     let folder = kept.unwrap_or_else(|| temporary.path().join("memory.leveldb"));
-    let is_new = !folder.exists();
-    if is_new {
+    if !folder.exists() {
         fill(&folder, &runtime, total);
+        let mut asking = std::process::Command::new(std::env::current_exe().unwrap());
+        asking
+            .args(std::env::args_os().skip(1))
+            .env("ARTOO_STORE", &folder)
+            .env(FILLED, "1");
+        assert!(asking.status().unwrap().success());
+        return;
     }
-    let memory = ask(&folder, &runtime, total, is_new);
+    let memory = ask(&folder, &runtime, total, std::env::var_os(FILLED).is_some());
     let mut criterion = Criterion::default()
         .configure_from_args()
         .sample_size(20)
