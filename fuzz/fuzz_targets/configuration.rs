@@ -9,8 +9,12 @@ mod args;
 mod args_groups;
 #[path = "../../apps/artoo-cli/src/args_lab.rs"]
 mod args_lab;
+#[path = "../../apps/artoo-cli/src/data_folder.rs"]
+mod data_folder;
 #[path = "../../apps/artoo-cli/src/failure.rs"]
 mod failure;
+#[path = "../../apps/artoo-cli/src/plain_file.rs"]
+mod plain_file;
 #[path = "../../apps/artoo-cli/src/settings/mod.rs"]
 mod settings;
 

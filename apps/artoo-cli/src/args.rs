@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
 
 pub use crate::args_groups::{
-    AuditCommand, AuditTail, GgsCommand, ListOptions, McpCommand, McpServerArgs, MemoryCommand, TasksCommand,
-    ToolsCommand,
+    AuditCommand, AuditTail, ConfigCommand, GgsCommand, KeyCommand, ListOptions, McpCommand, McpServerArgs,
+    MemoryCommand, ModelsCommand, TasksCommand, ToolsCommand,
 };
 
 /// Carries out a task in plain language on this machine, and shows what it did.
@@ -149,12 +149,29 @@ pub enum Command {
     /// MCP servers whose tools the executor may use
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Serves other programs and a browser on this machine, until the client leaves or a signal comes
+    #[command(group(ArgGroup::new("front").required(true).multiple(true).args(["mcp", "http"])))]
+    Serve {
+        /// Takes tasks from another agent over the Model Context Protocol on standard input and output
+        #[arg(long)]
+        mcp: bool,
+        /// Shows a page on this address of this machine, such as `127.0.0.1:8080`; port 0 takes one that is free
+        #[arg(long, value_name = "ADDRESS")]
+        http: Option<String>,
+    },
     /// Which models are configured and answer, and what each provider in reach offers
+    #[command(args_conflicts_with_subcommands = true)]
     Models {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// Something else about models
+        #[command(subcommand)]
+        command: Option<ModelsCommand>,
     },
+    /// What is configured, and by whom
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Completions for a shell, on standard output
     Completions {
         /// The shell

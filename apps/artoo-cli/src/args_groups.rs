@@ -330,3 +330,44 @@ pub enum ToolsCommand {
         json: bool,
     },
 }
+
+/// `artoo config …`
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Every setting that is in force, and who said it; of keys only where they lie
+    Show {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Where your settings file is, whether or not it is there
+    Path,
+}
+
+/// `artoo models …`
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    /// Keys that artoo keeps for you, in the system's keyring where there is one
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+/// `artoo models key …`
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Keeps a provider's key; it is read from standard input and not shown
+    Set {
+        /// The provider
+        #[arg(value_parser = PossibleValuesParser::new(KEY_HOLDERS))]
+        provider: String,
+    },
+    /// Forgets it
+    Rm {
+        /// The provider
+        #[arg(value_parser = PossibleValuesParser::new(KEY_HOLDERS))]
+        provider: String,
+    },
+}
+
+/// Providers that want a key.
+const KEY_HOLDERS: [&str; 3] = ["openai", "anthropic", "gemini"];

@@ -13,6 +13,7 @@ mod live;
 mod models;
 mod output;
 mod past;
+mod plain_file;
 mod progress;
 mod prompts;
 mod repl;
@@ -20,12 +21,15 @@ mod report;
 mod resume;
 mod role_settings;
 mod roles;
+mod serve;
 mod session;
 mod settings;
 mod signals;
 mod spending;
+mod standing;
 mod system;
 mod terminal;
+mod traces;
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -136,7 +140,12 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Some(Command::Mcp(command)) => {
             commands::mcp::change(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
-        Some(Command::Models { json }) => asynchronously(commands::models::run(&options, &env, json)),
+        Some(Command::Models { command: None, json }) => asynchronously(commands::models::run(&options, &env, json)),
+        Some(Command::Models {
+            command: Some(command), ..
+        }) => commands::keys::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0),
+        Some(Command::Config(command)) => commands::config::run(&command, &options, &env).map(|()| 0),
+        Some(Command::Serve { mcp, http }) => asynchronously(serve::run(&options, &env, mcp, http.as_deref())),
         Some(Command::Completions { shell }) => {
             commands::packaging::completions(shell);
             Ok(0)
@@ -159,11 +168,27 @@ fn shown(options: &Options) -> Show {
 }
 
 fn asynchronously<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    may_open_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(work);
     // A blocked read of the terminal must not hold the end.
     runtime.shutdown_background();
     done
+}
+
+/// Files that artoo must be able to open at once: what the runtime takes for itself before it can say that there are none left, and what the
+/// smallest command needs beside that.
+const FILES: usize = 32;
+
+/// Whether the system lets this process work at all: without room for a few files the runtime breaks where it should say so.
+fn may_open_files() -> Result<(), Failure> {
+    let opened: std::io::Result<Vec<std::fs::File>> = (0..FILES).map(|_| std::fs::File::open("/dev/null")).collect();
+    opened.map(drop).map_err(|error| {
+        Failure::failed(format!(
+            "artoo cannot open the {FILES} files that it needs at least: {error}"
+        ))
+        .hint("raise the limit of open files for this shell: ulimit -n 256")
+    })
 }
 
 /// The task from standard input.

@@ -106,8 +106,14 @@ fn picture_now() -> MutexGuard<'static, Vec<Line>> {
 
 /// Takes the old picture away, writes what goes above it, and draws the new one: in one piece, so that nothing flickers.
 fn redraw(old: &[Line], above: &str, new: &[Line]) {
+    let out = redrawn(rows(old, size().columns), above, new, *COLOUR);
+    let mut screen = std::io::stderr().lock();
+    let _ = screen.write_all(out.as_bytes()).and_then(|()| screen.flush());
+}
+
+/// What does that to a terminal on which the old picture takes so many rows.
+fn redrawn(rows: usize, above: &str, new: &[Line], colour: bool) -> String {
     let mut out = String::from(BEGIN);
-    let rows = rows(old, size().columns);
     if rows > 0 {
         let _ = write!(out, "\r\x1b[{rows}A\x1b[J");
     }
@@ -115,14 +121,13 @@ fn redraw(old: &[Line], above: &str, new: &[Line]) {
     if !new.is_empty() {
         out.push_str(NO_WRAP);
         for line in new {
-            out.push_str(&line.render(*COLOUR));
+            out.push_str(&line.render(colour));
             out.push('\n');
         }
         out.push_str(WRAP);
     }
     out.push_str(END);
-    let mut screen = std::io::stderr().lock();
-    let _ = screen.write_all(out.as_bytes()).and_then(|()| screen.flush());
+    out
 }
 
 /// Rows that a picture takes now: a terminal that became narrower since has broken the lines that no longer fit.
@@ -186,6 +191,36 @@ fn tamed(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_above_the_picture_is_whole_and_a_line_of_the_picture_stays_one_row() {
+        use crate::live::Tone;
+        use alacritty_terminal::event::VoidListener;
+        use alacritty_terminal::grid::Dimensions as _;
+        use alacritty_terminal::term::test::TermSize;
+        use alacritty_terminal::term::{Config, Term};
+        use alacritty_terminal::vte::ansi::Processor;
+        let size = TermSize::new(20, 12);
+        let mut term = Term::new(Config::default(), &size, VoidListener);
+        let mut parser: Processor = Processor::new();
+        let wide = Line::default().with(Tone::Plain, "a line that has more than twenty columns");
+        let narrow = Line::default().with(Tone::Plain, "drawn anew");
+        let mut show = |text: String| parser.advance(&mut term, text.replace('\n', "\r\n").as_bytes());
+        show(redrawn(0, "", std::slice::from_ref(&wide), false));
+        // While the picture was drawn nothing wrapped, so it took one row.
+        show(redrawn(
+            1,
+            "a note that goes on and on to its end\n",
+            std::slice::from_ref(&narrow),
+            false,
+        ));
+        let (from, to) = (term.topmost_line(), term.bottommost_line());
+        let text = term.bounds_to_string(
+            alacritty_terminal::index::Point::new(from, alacritty_terminal::index::Column(0)),
+            alacritty_terminal::index::Point::new(to, term.last_column()),
+        );
+        assert_eq!(text.trim_end(), "a note that goes on and on to its end\ndrawn anew");
+    }
 
     #[test]
     fn json_holds_no_raw_control_characters_and_stays_the_same_value() {

@@ -351,7 +351,7 @@ pub fn too_long() -> Failure {
 }
 
 /// What a later turn is told of this one: the result first, because "shorter" and "in Chinese" are about it.
-fn came_of(ending: &FinalResult) -> String {
+pub fn came_of(ending: &FinalResult) -> String {
     let came = head_tail(&progress::result_text(&ending.output), RESULT_KEPT);
     if came.is_empty() {
         ending.summary.clone()

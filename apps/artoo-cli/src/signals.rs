@@ -62,6 +62,11 @@ impl Signals {
         why
     }
 
+    /// Something that is no signal ends the program, and somebody waits for the end.
+    pub const fn told(&mut self, why: &'static str) {
+        self.came = Some(Came::End(why));
+    }
+
     /// Why the program is to end, if it is.
     pub const fn ends(&self) -> Option<&'static str> {
         match self.came {

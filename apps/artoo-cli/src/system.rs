@@ -25,9 +25,11 @@ use crate::late_memory::LateMemory;
 use crate::resume::Interrupted;
 use crate::role_settings::role_settings;
 use crate::roles::RoleSettings;
-use crate::settings::{Environment, ModelChoice, Settings};
+use crate::settings::{self, Environment, ModelChoice, Settings};
 use crate::signals::Signals;
 use crate::spending::{meter, price};
+use crate::standing::{self, Telling};
+use crate::traces::Traces;
 use crate::{models, output, prompts};
 
 /// Folder of the data folder for outputs that are too long for a message.
@@ -41,6 +43,7 @@ pub struct System {
     auditing: Auditing,
     memory: Option<Arc<LateMemory>>,
     dreaming: Option<Dreaming>,
+    traces: Option<Traces>,
     scope: Vec<String>,
     time_budget: Millis,
     _data: DataFolder,
@@ -69,6 +72,7 @@ impl System {
         if !own.is_empty() && !quiet {
             output::note(&format!("artoo: prompts of your own: {}", own.join(", ")));
         }
+        roles.planner.standing = standing::of_folder(&settings.cwd, telling(settings, quiet));
         let journal = surroundings.journal(settings, env, &roles)?;
         surroundings.host(settings, env, journal, 1, |runtime| roles.spawn(runtime))
     }
@@ -146,6 +150,9 @@ impl System {
         }
         let report = self.runtime.shutdown(GRACE).await;
         self.auditing.finish().await;
+        if let Some(traces) = self.traces {
+            traces.finish().await;
+        }
         for broken in &report.broken_drivers {
             output::note(&format!("artoo: internal error: {broken}"));
         }
@@ -155,6 +162,14 @@ impl System {
         if let Err(error) = report.journal {
             output::note(&format!("artoo: {error}"));
         }
+    }
+}
+
+const fn telling(settings: &Settings, quiet: bool) -> Telling {
+    match (quiet, settings.verbose) {
+        (true, _) => Telling::Nothing,
+        (false, false) => Telling::ThatItIs,
+        (false, true) => Telling::All,
     }
 }
 
@@ -237,6 +252,7 @@ impl Surroundings {
             });
             (Some(memory), Some(dreaming))
         };
+        let traces = Traces::start(settings, &hub);
         let auditing = Auditing::start(self.data.path(), &hub, redactor(settings, env), settings.audit_period)?;
         let outputs = FolderShelf::new(self.data.path().join(OUTPUTS), redactor(settings, env));
         let ports = Ports {
@@ -253,6 +269,7 @@ impl Surroundings {
             auditing,
             memory,
             dreaming,
+            traces,
             scope: scope.collect(),
             time_budget: settings.time_budget,
             _data: self.data,
@@ -334,12 +351,14 @@ fn journal(
     })
 }
 
-/// Masks the keys in use and everything in the environment whose name says that it is secret.
+/// Masks the keys in use, those that artoo keeps, and everything in the environment whose name says that it is secret.
 pub fn redactor(settings: &Settings, env: &Environment) -> Redactor {
     let models = settings.models();
     let keys = models.iter().filter_map(|choice| choice.api_key().map(str::to_owned));
+    let keys = keys.chain(settings.kept_keys.iter().map(str::to_owned));
+    let headers = settings.traces.iter().flat_map(settings::Traces::secrets);
     Redactor::new(
-        keys.chain(
+        keys.chain(headers).chain(
             env.iter()
                 .filter(|(name, _)| is_secret_variable(name))
                 .map(|(_, value)| value.clone()),

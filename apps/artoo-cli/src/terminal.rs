@@ -74,8 +74,8 @@ impl Confirm for Terminal {
 
     async fn confirm(&self, request: &ConfirmationRequest) -> Consent {
         let question = format!(
-            "\nartoo asks for your consent ({}, {}):\n\n{}\n\n{}\n[y]es, [a]lways this exact action in this task, [N]o: ",
-            request.tool, request.effect, request.action, request.reason
+            "\n{}\n[y]es, [a]lways this exact action in this task, [N]o: ",
+            consent_question(request)
         );
         match self.ask(&question).await.as_deref().map(str::trim) {
             None => Consent::Nobody,
@@ -86,16 +86,27 @@ impl Confirm for Terminal {
     }
 
     async fn clarify(&self, request: &ClarificationRequest) -> String {
-        let questions = request
-            .questions
-            .iter()
-            .map(|q| format!("  - {q}"))
-            .collect::<Vec<_>>()
-            .join("\n");
-        let question = format!("\nartoo asks (empty: go on as you think best):\n{questions}\n> ");
+        let question = format!("\n{}\n> ", questions_listed(request));
         self.ask(&question)
             .await
             .map(|answer| answer.trim().to_owned())
             .unwrap_or_default()
     }
+}
+
+/// An action that needs a yes, with everything that it would do.
+pub fn consent_question(request: &ConfirmationRequest) -> String {
+    format!(
+        "artoo asks for your consent ({}, {}):\n\n{}\n\n{}",
+        request.tool, request.effect, request.action, request.reason
+    )
+}
+
+/// What R1 wants to know.
+pub fn questions_listed(request: &ClarificationRequest) -> String {
+    let questions = request.questions.iter().map(|question| format!("\n  - {question}"));
+    format!(
+        "artoo asks (empty: go on as you think best):{}",
+        questions.collect::<String>()
+    )
 }

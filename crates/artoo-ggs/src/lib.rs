@@ -2,7 +2,7 @@
 //!
 //! It reads how far a result is from its goal, how wrong the approach was and what it cost, and answers with the kind of
 //! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
-//! (verdicts to numbers), [`loss`], [`table`] (numbers to a decision), [`control`] (from round to round), then what artoo
+//! (verdicts to numbers), [`loss`], [`table`](mod@table) (numbers to a decision), [`control`] (from round to round), then what artoo
 //! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`honesty`](mod@honesty), [`words`], and the role itself in [`actor`]. [`explain`](mod@explain) says
 //! afterwards why a decision was taken. With the feature `lab`, `lab` holds the laboratory: simulated tasks, other policies, calibration.
 //!

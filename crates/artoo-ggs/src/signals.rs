@@ -2,7 +2,7 @@
 //!
 //! Every criterion of every subtask counts, whether it matched, failed or was never started, and so does every task
 //! criterion that was judged. What nothing shows to hold has failed. Owns the counting; what follows from it is the
-//! [`table`](crate::table)'s matter.
+//! [`table`](mod@crate::table)'s matter.
 
 use artoo_protocol::Unit01;
 use artoo_protocol::message::{

@@ -5,6 +5,7 @@ use artoo_protocol::prompt::PromptError;
 
 use crate::Config;
 use crate::scope::Allowed;
+use crate::standing::Standing;
 
 /// The shared part.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Desk {
     pub plan_system: String,
     /// The system message for a partial result.
     pub partial_system: String,
+    /// Standing instructions of the folder, as they stand in a prompt.
+    pub standing: String,
 }
 
 impl Desk {
@@ -27,6 +30,7 @@ impl Desk {
             tool_names: config.tools.iter().map(|tool| tool.name.clone()).collect(),
             plan_system: config.prompts.plan_text()?,
             partial_system: config.prompts.partial_result_text()?,
+            standing: config.standing.as_ref().map(Standing::part).unwrap_or_default(),
             config,
         })
     }

@@ -16,6 +16,7 @@ mod partial;
 mod prompt;
 mod sameness;
 mod scope;
+mod standing;
 mod task;
 mod validate;
 mod words;
@@ -27,6 +28,7 @@ pub use partial::partial_result_schema;
 pub use prompt::{Prompts, plan_schema};
 pub use sameness::NEARLY_IDENTICAL;
 pub use scope::Places;
+pub use standing::Standing;
 
 use artoo_protocol::overdue::JUDGING_TIME;
 use artoo_protocol::tool::ToolSpec;
@@ -45,6 +47,9 @@ pub struct Config {
     pub limits: Limits,
     /// The fixed texts.
     pub prompts: Prompts,
+    /// What the folder in which tasks run says about work in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
     /// Places of this machine that paths in a plan may mean.
     pub places: Places,
     /// Folder for outputs that are too long to be handed on whole, absolute; without one, later steps get head and tail.

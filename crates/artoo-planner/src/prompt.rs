@@ -126,6 +126,8 @@ pub struct Rejection {
 /// What the variable part of a plan request is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
+    /// Standing instructions of the folder, framed; empty without any.
+    pub standing: &'a str,
     /// Date and zone in words.
     pub now: &'a str,
     /// R3's tools.
@@ -148,6 +150,8 @@ pub struct Situation<'a> {
 pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
     let directive = situation.directive;
     let user = [
+        // First, for it stays the same while everything below changes.
+        situation.standing.to_owned(),
         section("now", situation.now),
         section("tools", &tools(situation.tools)),
         section("memory", &situation.memory.join("\n")),

@@ -257,6 +257,7 @@ impl Task {
         let request = plan_request(
             &desk.plan_system,
             &Situation {
+                standing: &desk.standing,
                 now: &desk.config.zone.describe(now),
                 tools: &desk.config.tools,
                 memory: &draft.memory.lines,

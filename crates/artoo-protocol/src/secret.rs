@@ -483,6 +483,7 @@ mod tests {
             "PGPASSWORD",
             "API_KEY",
             "GH_TOKEN",
+            "OTEL_EXPORTER_OTLP_HEADERS",
         ] {
             assert!(is_secret_variable(name), "{name}");
         }

@@ -1,6 +1,6 @@
 //! Plays a [`Trial`]: the whole system with everything against it, looked at after every single step (design §2).
 //!
-//! Owns when what happens, and what must hold beside the [`laws`](crate::laws): every task ends once and in time, nothing is left
+//! Owns when what happens, and what must hold beside the [`laws`]: every task ends once and in time, nothing is left
 //! behind, and a replay decides the same.
 
 use std::collections::BTreeMap;

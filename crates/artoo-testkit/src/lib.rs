@@ -29,3 +29,8 @@ pub use scripted::{Scripted, structured, text_reply, tool_reply};
 pub use surroundings::{Reply, Surroundings};
 pub use whole::Settings;
 pub use world::World;
+
+/// The programs of the page on embedding are run as tests of this crate, the only one that knows every role.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+pub mod embedding {}

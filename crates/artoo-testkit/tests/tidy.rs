@@ -8,6 +8,11 @@
     reason = "test code"
 )]
 
+#[path = "tidy/documents.rs"]
+mod documents;
+#[path = "tidy/packages.rs"]
+mod packaging;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -184,8 +184,8 @@ fn toml_string(value: &str) -> String {
 
 /// Writes beside the file and renames; only the user may read it, because it may hold keys.
 fn store(data: &Path, path: &Path, text: &str) -> Result<(), Failure> {
+    crate::data_folder::make_private(data)?;
     let stored = (|| {
-        std::fs::create_dir_all(data)?;
         let beside = data.join(format!(".config.toml.{}", std::process::id()));
         let mut options = std::fs::File::options();
         options.write(true).create(true).truncate(true);
@@ -229,5 +229,16 @@ mod tests {
             assert!(without.contains("[openai]\nmodel") && !without.contains("npx") && !without.contains("X = "));
             assert_eq!(without_section(&with, "files").trim_end(), text.trim_end());
         }
+    }
+
+    #[test]
+    fn the_folder_and_the_file_are_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("data");
+        let path = data.join("config.toml");
+        store(&data, &path, "").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&data), mode(&path)), (0o700, 0o600));
     }
 }

@@ -1,8 +1,10 @@
 //! The commands that look: each reads one source and prints it for people or as JSON (design §21).
 
 pub mod audit;
+pub mod config;
 pub mod doctor;
 pub mod ggs;
+pub mod keys;
 pub mod lab;
 pub mod mcp;
 pub mod memory;

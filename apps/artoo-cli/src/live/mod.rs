@@ -1,13 +1,13 @@
 //! The live display: the plan as a tree that fills in while the task runs, drawn in place at the end of the terminal (design §21).
 //!
 //! Owns when something is drawn. What is drawn is a pure function of what happened ([`drawing`]); how it gets to the terminal and
-//! away again is the business of [`output`](crate::output).
+//! away again is the business of [`output`].
 
 mod drawing;
 mod line;
 #[cfg(test)]
 mod tests;
-mod view;
+pub mod view;
 
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use artoo_protocol::{Envelope, Millis};
 use self::drawing::Moment;
 pub use self::drawing::Size;
 pub use self::line::Line;
+#[cfg(test)]
+pub use self::line::Tone;
 use self::view::{Heard, View};
 use crate::output;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use artoo_bus::journal::read;
 use artoo_protocol::SubTaskId;
 use artoo_protocol::journal::Entry;
-use artoo_protocol::message::Verdict;
-use artoo_protocol::{Millis, TaskId, Timestamp};
+use artoo_protocol::message::{Message, Verdict};
+use artoo_protocol::{Envelope, Millis, TaskId, Timestamp};
 use uuid::Uuid;
 
 use super::drawing::{Moment, Size, over, running};
 use super::view::{Heard, State, Step, View};
-use super::{Line, TapItem};
+use super::{Display, Line, TapItem};
 
 const WIDE: Size = Size { columns: 120, rows: 50 };
 
@@ -55,6 +55,39 @@ fn pictures(journal: &str) -> String {
 #[test]
 fn a_run_of_two_rounds_picture_by_picture() {
     insta::assert_snapshot!(pictures("replanned.jsonl"));
+}
+
+#[test]
+fn a_task_that_goes_on_shows_the_plan_in_which_it_stopped_and_no_earlier_one() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/journals"));
+    let records = read::read_file(&folder.join("replanned.jsonl")).unwrap().records;
+    let said: Vec<Envelope> = records
+        .into_iter()
+        .filter_map(|record| match record.entry {
+            Entry::Published { envelope } => Some(envelope),
+            _ => None,
+        })
+        .collect();
+    let plans: Vec<usize> = said
+        .iter()
+        .enumerate()
+        .filter(|(_, envelope)| matches!(envelope.payload, Message::DispatchManifest(_)))
+        .map(|(at, _)| at)
+        .collect();
+    assert!(plans.len() > 1, "a run with more than one plan");
+    let mut display = Display::new(Millis::from_seconds(300));
+    said.iter()
+        .take(plans[plans.len() - 1] + 1)
+        .for_each(|envelope| display.recall(envelope));
+    let shown = text(&running(&display.view, WIDE, moment(Timestamp::from_millis(0))));
+    let Message::DispatchManifest(last) = &said[plans[plans.len() - 1]].payload else {
+        unreachable!("chosen above");
+    };
+    assert_eq!(display.view.steps.len(), last.subtasks.len(), "{shown}");
+    for subtask in &last.subtasks {
+        let begin: String = subtask.intent.chars().take(30).collect();
+        assert!(shown.contains(&begin), "{begin}: {shown}");
+    }
 }
 
 fn steps(count: usize) -> Vec<Step> {
@@ -125,7 +158,7 @@ fn where_not_all_fits_what_failed_and_what_runs_is_shown_and_the_rest_is_counted
 
 #[test]
 fn time_in_which_a_person_is_asked_does_not_count() {
-    use artoo_protocol::message::{ClarificationAnswer, ClarificationRequest, Message};
+    use artoo_protocol::message::{ClarificationAnswer, ClarificationRequest};
     let task = TaskId::provisional(Uuid::from_u128(1));
     let mut view = View::default();
     let mut say = |at: i64, payload: Message| {

@@ -88,7 +88,9 @@ async fn serve(
         None => None,
     };
     if std::io::stdin().is_terminal() {
-        output::note("artoo: this speaks the Model Context Protocol with a program; docs/mcp-server.md says how to configure one");
+        output::note(
+            "artoo: this speaks the Model Context Protocol with a program; docs/mcp-server.md says how to configure one",
+        );
     }
     let front = Front::start(desk.clone());
     let (why, code) = tokio::select! {

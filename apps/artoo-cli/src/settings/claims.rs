@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::stored::Stored;
 use super::{Environment, Files, ModelChoice, file, put_together};
 use crate::args::Options;
 
@@ -24,7 +25,10 @@ pub fn configuration(bytes: &[u8]) {
     let env: Environment = [("HOME", "/nonexistent-home"), ("OPENAI_API_KEY", KEY)]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
-    let wants = !project.allow.is_empty() || !project.scope.is_empty() || project.workspace.is_some();
+    let wants = !project.allow.is_empty()
+        || !project.scope.is_empty()
+        || project.workspace.is_some()
+        || project.traces != super::traces::Section::default();
     let stranger: Vec<String> = [&project.openai, &project.brain, &project.tool]
         .into_iter()
         .filter_map(|endpoint| endpoint.base_url.clone())
@@ -34,7 +38,11 @@ pub fn configuration(bytes: &[u8]) {
         .filter_map(|endpoint| endpoint.base_url.as_ref())
         .collect();
     let own: Vec<String> = own.into_iter().cloned().collect();
-    let files = Files { user, project };
+    let files = Files {
+        user,
+        project,
+        stored: Stored::default(),
+    };
     let data = PathBuf::from("/nonexistent-home/.artoo");
     match put_together(
         &Options::default(),

@@ -3,13 +3,16 @@
 //! Owns their fields and how they are read. Must not know which file weighs more.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::mcp::McpServer;
 use super::model::Price;
+use super::traces::Section as Traces;
 use crate::failure::Failure;
+use crate::plain_file;
 
 /// Longest settings file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
@@ -36,6 +39,8 @@ pub struct File {
     pub keys: Option<Keys>,
     pub prices: BTreeMap<String, Price>,
     pub mcp: BTreeMap<String, McpServer>,
+    /// Where traces go.
+    pub traces: Traces,
     pub openai: Endpoint,
     pub anthropic: Endpoint,
     pub gemini: Endpoint,
@@ -76,21 +81,8 @@ pub fn parse(text: &str) -> Result<File, toml::de::Error> {
 /// # Errors
 /// [`Failure`] (exit 2) when it is no file, too long, or not valid.
 pub fn read(path: &Path) -> Result<Option<File>, Failure> {
-    let unreadable = |why: &dyn std::fmt::Display| Failure::usage(format!("{} cannot be read: {why}", path.display()));
-    // Looked at before it is opened: opening a pipe or a device in somebody else's project could wait for ever.
-    let text = match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => return Err(unreadable(&"it is no file")),
-        Ok(found) if found.len() > FILE_MAX => return Err(unreadable(&format!("it has more than {FILE_MAX} bytes"))),
-        Ok(_) => std::fs::read_to_string(path).map_err(|e| unreadable(&e))?,
-        Err(error)
-            if matches!(
-                error.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(unreadable(&error)),
+    let Some(text) = text_of(path, FILE_MAX)? else {
+        return Ok(None);
     };
     parse(&text).map(Some).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -102,4 +94,16 @@ pub fn read(path: &Path) -> Result<Option<File>, Failure> {
             error.message()
         ))
     })
+}
+
+/// The text of a settings file; `None` where there is none.
+///
+/// # Errors
+/// [`Failure`] (exit 2) when it is no file, too long, or not UTF-8.
+pub fn text_of(path: &Path, longest: u64) -> Result<Option<String>, Failure> {
+    match plain_file::text(path, longest) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
+    }
 }

@@ -7,9 +7,14 @@
 pub mod claims;
 mod file;
 mod judges;
+mod keyring;
 mod mcp;
 mod model;
+mod places;
 mod providers;
+mod shown;
+pub mod stored;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +25,11 @@ pub use self::judges::Judges;
 pub use self::mcp::McpServer;
 pub use self::model::{ModelChoice, Price};
 use self::model::{Sources, Tier};
+use self::places::{absolute, current_dir, env_value, home};
 pub use self::providers::{Offer, offers};
+pub use self::shown::{Shown, shown};
+use self::stored::{KeptKeys, Stored};
+pub use self::traces::Traces;
 use crate::args::Options;
 use crate::failure::Failure;
 
@@ -53,6 +62,8 @@ pub struct Settings {
     pub prices: BTreeMap<String, Price>,
     /// MCP servers that are switched on.
     pub mcp: Vec<artoo_executor::mcp::Server>,
+    /// Where traces go, if anywhere.
+    pub traces: Option<Traces>,
     /// Model of R1, R2, and of R4b unless it has its own.
     pub brain: ModelChoice,
     /// Model of R3, R4a.
@@ -65,11 +76,18 @@ pub struct Settings {
     pub record: Option<PathBuf>,
     /// Model calls are answered from here.
     pub replay: Option<PathBuf>,
+    /// Whether everything is told.
+    pub verbose: bool,
     /// Whether the line editor has the keys of vi, and not those of Emacs.
     pub vi: bool,
     /// Things to tell the person before the task starts.
     pub notices: Vec<String>,
+    /// Keys that artoo keeps, in use or not: they are masked wherever they turn up.
+    pub kept_keys: KeptKeys,
 }
+
+/// The notice that nobody answers but the built-in model.
+pub const NO_MODEL: &str = "no model is configured: the built-in offline model answers, which knows a small grammar (`artoo models` tells which real ones are in reach)";
 
 /// The environment as a map, so that tests need not change the process's own.
 pub type Environment = BTreeMap<String, String>;
@@ -125,10 +143,7 @@ pub fn without_servers(text: &str) -> Option<toml::Table> {
 pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
     let data_dir = data_dir(options, env)?;
     let cwd = current_dir(options)?;
-    let files = Files {
-        user: file::read(&data_dir.join("config.toml"))?.unwrap_or_default(),
-        project: file::read(&cwd.join(".artoo.toml"))?.unwrap_or_default(),
-    };
+    let files = Files::read(&data_dir, &cwd)?;
     put_together(options, env, data_dir, cwd, files)
 }
 
@@ -136,6 +151,17 @@ pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
 struct Files {
     user: file::File,
     project: file::File,
+    stored: Stored,
+}
+
+impl Files {
+    fn read(data_dir: &Path, cwd: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            user: file::read(&data_dir.join("config.toml"))?.unwrap_or_default(),
+            project: file::read(&cwd.join(".artoo.toml"))?.unwrap_or_default(),
+            stored: Stored::read(data_dir)?,
+        })
+    }
 }
 
 fn put_together(
@@ -143,7 +169,7 @@ fn put_together(
     env: &Environment,
     data_dir: PathBuf,
     cwd: PathBuf,
-    Files { user, project }: Files,
+    Files { user, project, stored }: Files,
 ) -> Result<Settings, Failure> {
     refuse_consent(&project, &cwd.join(".artoo.toml"))?;
     let workspace = match options
@@ -178,12 +204,13 @@ fn put_together(
     if max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(Failure::usage("--max-cost takes an amount of 0 or more"));
     }
-    let mut notices = Vec::new();
+    let mut notices: Vec<String> = stored::too_open(&data_dir).into_iter().collect();
     let sources = Sources {
         options,
         env,
         project: &project,
         user: &user,
+        stored: &stored,
     };
     let mut choose = |tier| match &options.replay {
         // A recording needs no model, so a half configured one is no obstacle.
@@ -209,12 +236,10 @@ fn put_together(
         && tool == ModelChoice::Offline
         && !sources.names_a_model()
     {
-        notices.push(
-            "no model is configured: the built-in offline model answers, which knows a small grammar (`artoo models` tells which real ones are in reach)"
-                .to_owned(),
-        );
+        notices.push(NO_MODEL.to_owned());
     }
     let mcp = mcp::servers(&user.mcp, env, &cwd)?;
+    let traces = traces::choose(env, &user.traces, &mut notices)?;
     Ok(Settings {
         data_dir,
         workspace,
@@ -232,15 +257,18 @@ fn put_together(
             .unwrap_or(3),
         no_memory: options.no_memory || project.no_memory.or(user.no_memory).unwrap_or(false),
         mcp,
+        traces,
         prices: user.prices,
         brain,
         tool,
         judges,
+        verbose: options.verbose,
         vi: user.keys == Some(file::Keys::Vi),
         session: options.session.clone(),
         record: options.record.clone(),
         replay: options.replay.clone(),
         notices,
+        kept_keys: stored.known(),
     })
 }
 
@@ -252,13 +280,22 @@ impl Settings {
 
     /// The same, with what each is for.
     pub fn named_models(&self) -> Vec<(&'static str, &ModelChoice)> {
-        let judges = [("judge", &self.judges.own), ("second judge", &self.judges.second)];
-        let judges = judges
+        self.tiers()
             .into_iter()
-            .filter_map(|(name, choice)| Some((name, choice.as_ref()?)));
-        [("brain", &self.brain), ("tool", &self.tool)]
-            .into_iter()
-            .chain(judges)
+            .map(|(name, _, choice)| (name, choice))
+            .collect()
+    }
+
+    fn tiers(&self) -> Vec<(&'static str, Tier, &ModelChoice)> {
+        let judges = &self.judges;
+        let tiers = [
+            ("brain", Tier::Brain, Some(&self.brain)),
+            ("tool", Tier::Tool, Some(&self.tool)),
+            ("judge", Tier::Judge, judges.own.as_ref()),
+            ("second judge", Tier::SecondJudge, judges.second.as_ref()),
+        ];
+        let used = tiers.into_iter();
+        used.filter_map(|(name, tier, choice)| Some((name, tier, choice?)))
             .collect()
     }
 }
@@ -283,10 +320,11 @@ fn refuse_consent(project: &file::File, path: &Path) -> Result<(), Failure> {
         || project.judge != file::Endpoint::default()
         || project.second_judge != file::Endpoint::default()
         || !project.ranks.is_empty()
+        || project.traces != traces::Section::default()
         || project.keys.is_some()
     {
         return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices, mcp, workspace, judges, ranks or keys",
+            "{} may not set allow, scope, prices, mcp, workspace, judges, ranks, traces or keys",
             path.display()
         ))
         .hint(
@@ -302,44 +340,6 @@ fn audit_period(user: &file::File) -> Result<Millis, Failure> {
     stated.map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| {
         parse_span(text, "a time between reports")
     })
-}
-
-fn env_value(env: &Environment, name: &str) -> Option<String> {
-    env.get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty())
-}
-
-fn current_dir(options: &Options) -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir()
-        .map_err(|e| Failure::usage(format!("the working directory cannot be read: {e}")).hint("name one with --cwd"));
-    let Some(named) = &options.cwd else { return here };
-    let path = if named.is_absolute() {
-        named.clone()
-    } else {
-        here?.join(named)
-    };
-    std::fs::canonicalize(&path)
-        .ok()
-        .filter(|p| p.is_dir())
-        .ok_or_else(|| Failure::usage(format!("--cwd {} is no folder", path.display())))
-}
-
-fn home(env: &Environment) -> Result<PathBuf, Failure> {
-    match env_value(env, "HOME").map(PathBuf::from) {
-        Some(home) if home.is_absolute() => Ok(home),
-        Some(home) => Err(Failure::usage(format!(
-            "HOME is `{}`, which is not an absolute path",
-            home.display()
-        ))),
-        None => Err(Failure::usage("there is no home folder (HOME is not set)")),
-    }
-}
-
-fn absolute(path: &Path, base: &Path, env: &Environment) -> Result<PathBuf, Failure> {
-    if let Ok(rest) = path.strip_prefix("~") {
-        return Ok(home(env)?.join(rest));
-    }
-    std::path::absolute(base.join(path))
-        .map_err(|e| Failure::usage(format!("`{}` is not a usable path: {e}", path.display())))
 }
 
 /// Reads `90`, `90s`, `5m`, `1h`, `1500ms`.
@@ -502,6 +502,39 @@ mod tests {
         .unwrap();
         assert_eq!(settings.brain.to_string(), "big at http://a (without a key)");
         assert_eq!(settings.tool.to_string(), "small at http://b (without a key)");
+    }
+
+    /// The order in docs/models.md.
+    #[test]
+    fn what_is_said_of_one_tier_weighs_more_than_what_is_said_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let brain_of = |project: &str, pairs: &[(&str, &str)], flag: Option<&str>| {
+            std::fs::write(folder.path().join(".artoo.toml"), project).unwrap();
+            let options = Options {
+                cwd: Some(folder.path().into()),
+                brain_model: flag.map(str::to_owned),
+                ..Options::default()
+            };
+            let endpoint = ("OPENAI_BASE_URL", "http://a");
+            load(&options, &env(&[pairs, &[endpoint]].concat()))
+                .unwrap()
+                .brain
+                .name()
+                .to_owned()
+        };
+        let own = "[brain]\nmodel = \"project\"\n";
+        let all = ("OPENAI_MODEL", "all");
+        assert_eq!(brain_of("", &[all], None), "all");
+        assert_eq!(brain_of(own, &[all], None), "project");
+        assert_eq!(brain_of(own, &[all, ("BRAIN_MODEL", "brain")], None), "brain");
+        assert_eq!(
+            brain_of(own, &[all, ("BRAIN_MODEL", "brain")], Some("openai:flag")),
+            "flag"
+        );
+        let top = "model = \"openai:top\"\n";
+        assert_eq!(brain_of(&format!("{top}{own}"), &[all], None), "top");
+        assert_eq!(brain_of(top, &[all], None), "all", "a variable names the model");
+        assert_eq!(brain_of(top, &[], None), "top");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::file::{Endpoint, File};
 use super::providers::{self, name_of};
+use super::stored::Stored;
 use super::{Environment, env_value};
 use crate::args::Options;
 use crate::failure::Failure;
@@ -116,10 +117,16 @@ impl Price {
 
 /// Where a value came from; later ones weigh more, and trust follows weight but for the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub enum Origin {
+    /// `config.toml` in the data folder.
     User,
+    /// A key that artoo was given to keep.
+    Keyring,
+    /// `.artoo.toml` in the project.
     Project,
+    /// A variable.
     Environment,
+    /// The command line.
     Flag,
 }
 
@@ -159,6 +166,7 @@ pub struct Sources<'a> {
     pub env: &'a Environment,
     pub project: &'a File,
     pub user: &'a File,
+    pub stored: &'a Stored,
 }
 
 impl Sources<'_> {
@@ -247,7 +255,14 @@ impl Sources<'_> {
     fn key_without_model(&self) -> Option<Wire> {
         [Wire::Anthropic, Wire::Gemini]
             .into_iter()
-            .find(|wire| self.of_provider(*wire, "API_KEY", |e| &e.api_key).is_some())
+            .find(|wire| self.key_place(*wire).is_some())
+    }
+
+    /// Who named the model of a tier; none for what applies where nobody does.
+    pub fn origin(&self, tier: Tier) -> Option<Origin> {
+        let model = self.field(tier, Wire::OpenAi, "MODEL", |e| &e.model);
+        let named = self.named(tier).filter(|(_, origin)| outweighs(*origin, &model));
+        named.or(model).map(|(_, origin)| origin)
     }
 
     /// The model of a tier.
@@ -258,9 +273,7 @@ impl Sources<'_> {
         let named = self.named(tier);
         let mut model = self.field(tier, Wire::OpenAi, "MODEL", |e| &e.model);
         let mut wire = Wire::OpenAi;
-        // A flag weighs more than anything; a file's `model` weighs less than the environment's.
-        let weighs = |origin| origin == Origin::Flag || model.as_ref().is_none_or(|(_, o)| *o != Origin::Environment);
-        if let Some((text, origin)) = named.filter(|(_, origin)| weighs(*origin)) {
+        if let Some((text, origin)) = named.filter(|(_, origin)| outweighs(*origin, &model)) {
             match parse(&text) {
                 Some(Named::Offline) => return Ok(ModelChoice::Offline),
                 Some(Named::Ollama(name)) => return Ok(providers::ollama(self.env, name)),
@@ -287,19 +300,20 @@ impl Sources<'_> {
         let api_key = self.field(tier, wire, "API_KEY", |e| &e.api_key);
         let known_place = base_url.is_some() || api_key.is_some();
         let api_key = guarded_key(api_key, base_url.as_ref(), notices);
+        self.is_at_hand(wire, api_key.as_ref())?;
         let (name, variable) = (name_of(wire), wire.key_variable());
         match (model, known_place) {
             (None, false) => match self.key_without_model() {
-                Some(wire) => Err(Failure::usage(format!("{} is set, but no model is named", wire.key_variable())).hint(
+                Some(wire) => Err(Failure::usage(format!("there is a key of {} ({}), but no model is named", name_of(wire), wire.key_variable())).hint(
                     format!("name one with --model {}:NAME (`artoo models` lists them), or --model builtin:offline to do without", name_of(wire)),
                 )),
                 None => Ok(ModelChoice::Offline),
             },
             (None, true) => Err(Failure::usage("a model endpoint or key is set, but no model is named")
-                .hint("set OPENAI_MODEL (or --model openai:NAME; `artoo models` lists them), or --model builtin:offline to do without")),
+                .hint("set OPENAI_MODEL, or --model with openai:NAME, anthropic:NAME, gemini:NAME or ollama:NAME (`artoo models` lists them), or --model builtin:offline to do without")),
             (Some(_), false) => Err(
                 Failure::usage("a model is named, but neither its endpoint nor a key is set").hint(match wire {
-                    Wire::OpenAi => "set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY (api.openai.com)".to_owned(),
+                    Wire::OpenAi => "set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY (api.openai.com); a model of another provider is named anthropic:NAME, gemini:NAME or ollama:NAME".to_owned(),
                     Wire::Anthropic | Wire::Gemini => format!("set {variable}, or api_key under [{name}] in config.toml"),
                 }),
             ),
@@ -311,6 +325,12 @@ impl Sources<'_> {
             }),
         }
     }
+}
+
+/// Whether a `PROVIDER:NAME` weighs more than the plain name of a model. A flag weighs more than anything; a file's `model` weighs
+/// less than the environment's.
+fn outweighs(named: Origin, plain: &Sourced) -> bool {
+    named == Origin::Flag || plain.as_ref().is_none_or(|(_, plain)| *plain != Origin::Environment)
 }
 
 /// How the built-in model is named wherever a model can be.

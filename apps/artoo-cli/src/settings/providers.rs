@@ -6,6 +6,7 @@ use artoo_llm::provider::Wire;
 
 use super::file::{Endpoint, File};
 use super::model::{ModelChoice, Origin, Sourced, Sources, guarded_key};
+use super::stored::{Kept, Stored};
 use super::{Environment, env_value};
 use crate::args::Options;
 use crate::failure::Failure;
@@ -28,11 +29,13 @@ pub struct Offer {
 pub fn offers(options: &Options, env: &Environment) -> Result<Vec<Offer>, Failure> {
     let user = super::file::read(&super::data_dir(options, env)?.join("config.toml"))?.unwrap_or_default();
     let project = super::file::read(&super::current_dir(options)?.join(".artoo.toml"))?.unwrap_or_default();
+    let stored = Stored::read(&super::data_dir(options, env)?)?;
     let sources = Sources {
         options,
         env,
         project: &project,
         user: &user,
+        stored: &stored,
     };
     let mut offers: Vec<Offer> = [Wire::OpenAi, Wire::Anthropic, Wire::Gemini]
         .into_iter()
@@ -72,7 +75,7 @@ pub const fn name_of(wire: Wire) -> &'static str {
 }
 
 impl Sources<'_> {
-    /// A field of a provider: the environment before the project's file before the user's.
+    /// A field of a provider: the environment before the project's file, a key that was given to keep, and the user's file.
     pub(super) fn of_provider(&self, wire: Wire, variable: &str, pick: fn(&Endpoint) -> &Option<String>) -> Sourced {
         let of = |file: &File| {
             pick(match wire {
@@ -82,11 +85,52 @@ impl Sources<'_> {
             })
             .clone()
         };
-        let prefix = name_of(wire).to_uppercase();
+        let name = name_of(wire);
+        let prefix = name.to_uppercase();
+        // Where one is kept that cannot be had, an older one of the file is not used in its place: see `is_at_hand`.
+        let kept_or_user = || match self.stored.place(name).filter(|_| variable == "API_KEY") {
+            Some(_) => self.stored.key(name).map(|v| (v, Origin::Keyring)),
+            None => of(self.user).map(|v| (v, Origin::User)),
+        };
         env_value(self.env, &format!("{prefix}_{variable}"))
             .map(|v| (v, Origin::Environment))
             .or_else(|| of(self.project).map(|v| (v, Origin::Project)))
-            .or_else(|| of(self.user).map(|v| (v, Origin::User)))
+            .or_else(kept_or_user)
+    }
+
+    /// Where the key of a provider lies; the keyring is not asked for it.
+    pub fn key_place(&self, wire: Wire) -> Option<&'static str> {
+        let unkept = Sources {
+            stored: &Stored::default(),
+            ..*self
+        };
+        let said = unkept
+            .of_provider(wire, "API_KEY", |e| &e.api_key)
+            .map(|(_, origin)| origin);
+        match (said, self.stored.place(name_of(wire))) {
+            (Some(Origin::Flag), _) => Some("command line"),
+            (Some(Origin::Environment), _) => Some("environment"),
+            (Some(Origin::Project), _) => Some(".artoo.toml"),
+            (Some(Origin::User | Origin::Keyring) | None, Some(Kept::Keyring)) => Some("the system's keyring"),
+            (Some(Origin::User | Origin::Keyring) | None, Some(Kept::File)) => Some("keys.toml"),
+            (Some(Origin::User | Origin::Keyring), None) => Some("config.toml"),
+            (None, None) => None,
+        }
+    }
+
+    /// Refuses to go on without a key that the keyring was given and does not hand out.
+    pub(super) fn is_at_hand(&self, wire: Wire, key: Option<&String>) -> Result<(), Failure> {
+        let name = name_of(wire);
+        match (key, self.stored.problem(name)) {
+            (None, Some(why)) => Err(Failure::usage(format!(
+                "the key of {name} is in the system's keyring, which does not give it: {why}"
+            ))
+            .hint(format!(
+                "unlock the keyring, set {}, or keep the key again with: artoo models key set {name}",
+                wire.key_variable()
+            ))),
+            (Some(_), _) | (None, None) => Ok(()),
+        }
     }
 
     fn offer(&self, wire: Wire) -> Offer {

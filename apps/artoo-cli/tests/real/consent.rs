@@ -61,6 +61,60 @@ fn what_was_allowed_beforehand_runs_and_nothing_else() {
     assert!(!sandbox.project().join("notes.txt").exists());
 }
 
+/// Runs this command, and says so when it may not.
+fn running(command: &'static str) -> Server {
+    let criterion = json!({"criterion": "notes.txt is gone", "mode": "verifiable", "check": {"kind": "file_absent", "path": "notes.txt"}});
+    let content = |value: Value| Response::Content(value.to_string());
+    Server::start(move |body| match asked_for(body) {
+        "tools" => match last_message(body) {
+            text if text.starts_with("not run") => Response::Content("it was refused".into()),
+            text if text.contains("exit status") => Response::Content("it ran".into()),
+            _ => Response::ToolCall("shell", json!({ "command": command })),
+        },
+        "plan" => content(
+            json!({"task_criteria": [criterion], "subtasks": [{"sequence": 1, "intent": "delete notes.txt", "context": "",
+            "success_criteria": [criterion], "tools": ["shell"]}]}),
+        ),
+        _ => deleting(body),
+    })
+    .unwrap()
+}
+
+/// What a refusal says would allow the action, typed as it stands into a shell, does allow it: it, and nothing beside it.
+#[test]
+fn the_flag_that_a_refusal_names_allows_that_very_action() {
+    const RELATED: &str = "rm notes.txt 'my notes.txt' src/a.rs";
+    for command in [
+        "rm notes.txt",
+        "rm notes.txt 'my notes.txt'",
+        "rm -f notes.txt ./*[q]{x,y}?.tmp  # it's \\ all",
+        "for f in notes.txt; do\n  rm \"$f\"\ndone",
+    ] {
+        let sandbox = Sandbox::new();
+        let task = |server: &Server, flags: &[&str]| {
+            let args: Vec<&str> = flags.iter().copied().chain(["delete notes.txt"]).collect();
+            Running::start(&mut sandbox.with_model(server, &args)).wait()
+        };
+        let server = running(command);
+        let refused = task(&server, &[]);
+        refused.refused(4, &["law 1"]);
+        let (_, said) = refused.err.split_once("--allow ").expect("the flag");
+        // Below it stands the line of the figures.
+        let (said, _) = said.split_once(" model calls").expect("the figures");
+        let (said, _) = said.rsplit_once('\n').expect("a line of its own");
+        let typed = sandbox.shell(&format!("printf '%s\\0' --allow {said}"));
+        let flags: Vec<&str> = typed.trim_end_matches('\0').split('\0').collect();
+        assert_eq!(flags.len(), 2, "{flags:?} of {refused:#?}");
+        for other in [RELATED, "rm notes.txt; rm src/a.rs"] {
+            task(&running(other), &flags).refused(4, &["law 1"]);
+            assert!(sandbox.project().join("notes.txt").exists(), "{other} by {flags:?}");
+        }
+        task(&server, &flags).ended(0);
+        assert!(!sandbox.project().join("notes.txt").exists(), "{flags:?}");
+        assert!(sandbox.project().join("src/a.rs").exists());
+    }
+}
+
 #[test]
 fn at_a_terminal_the_person_decides() {
     for (answer, code, left) in [("y\n", 0, false), ("\n", 4, true), ("n\n", 4, true), ("\u{4}", 4, true)] {

@@ -216,3 +216,41 @@ fn without_a_sandbox_every_command_is_asked_about_and_built_in_tools_work() {
         "new\n"
     );
 }
+
+/// Whatever the system allows, the end is a named one: without files nothing panics, and with a few artoo works.
+#[test]
+fn a_limit_of_open_files_is_named_and_never_a_panic() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["memory", "remember", "use yarn"]).ended(0);
+    let under = |limit: u32, args: &[&str]| {
+        let artoo = sandbox.artoo(args);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")])
+            .arg(artoo.get_program())
+            .args(artoo.get_args())
+            .env_clear()
+            .env("HOME", sandbox.home())
+            .current_dir(sandbox.project())
+            .stdin(std::process::Stdio::null());
+        Running::start(&mut command).wait()
+    };
+    let commands: [&[&str]; 6] = [
+        &["count the files in src"],
+        &["memory", "stats"],
+        &["memory", "remember", "use fd"],
+        &["doctor"],
+        &["audit", "report"],
+        &["tasks", "list"],
+    ];
+    for args in commands {
+        for limit in [4, 6, 8, 12, 20, 34, 36, 40, 50, 64] {
+            let done = under(limit, args);
+            let code = done.code;
+            assert!(code.is_some_and(|code| code != 101), "{args:?} with {limit}: {done:#?}");
+            assert!(!done.err.contains("panicked"), "{args:?} with {limit}: {done:#?}");
+        }
+    }
+    under(6, commands[0]).refused(1, &["open", "raise the limit of open files"]);
+    assert_eq!(under(64, commands[0]).ended(0).out.trim(), "3");
+}

@@ -11,15 +11,20 @@
     reason = "test code"
 )]
 
+mod auditing;
 mod bad_input;
 mod consent;
 mod conversation;
 mod crash;
 mod damaged;
+mod dashboard;
+mod devtools;
 mod display;
+mod doctor;
 #[cfg(target_os = "linux")]
 mod faults;
 mod judging;
+mod keys;
 mod lab;
 mod memory;
 mod models;
@@ -29,6 +34,9 @@ mod pty;
 mod reading;
 mod repl;
 mod replay;
+mod serving;
 #[cfg(target_os = "linux")] // what runs is looked for in /proc
 mod shutdown;
+mod standing;
 mod support;
+mod traces;

@@ -337,6 +337,62 @@ fn repetitions_are_folded_and_weigh_the_same() {
     );
 }
 
+/// Two installations tell one another what they know: what one has folded the other holds one by one, and neither counts it twice.
+#[test]
+fn what_was_folded_here_and_is_single_there_counts_once_in_both() {
+    use artoo_protocol::ports::Clock as _;
+    let (here, there) = (Sandbox::new(), Sandbox::new());
+    let now = artoo_bus::SystemClock.now();
+    let said: Vec<String> = (0..4_u32)
+        .map(|number| {
+            let made = now.as_millis() - i64::from(number + 2) * 2 * 86_400_000;
+            let made = artoo_protocol::Timestamp::from_millis(made).to_string();
+            megram(number, &made, "accept", 0.9, 1.0).replace(&format!("Way {number} was"), "The way was")
+        })
+        .collect();
+    let take = |sandbox: &Sandbox, name: &str, text: &str| {
+        let file = sandbox.file(name, text);
+        let done = sandbox.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
+        let said = done.ended(0).json();
+        assert_eq!(said["refused"], json!([]));
+        said["new"].as_u64().unwrap()
+    };
+    let weight = |sandbox: &Sandbox| {
+        let at = ["--at", "2126-03-01T00:00:00Z"];
+        let query = sandbox.run(&[&["memory", "query", GROUP[0], GROUP[1], "--json"], &at[..]].concat());
+        query.ended(0).json()["attention"].as_f64().unwrap()
+    };
+    assert_eq!(take(&here, "single.jsonl", &(said.join("\n") + "\n")), 4);
+    let before = weight(&here);
+    here.run(&["memory", "dream"]).ended(0);
+    let folded = here.run(&["memory", "export"]).ended(0).out.clone();
+    assert!(folded.contains("\"parts\":["), "{folded}");
+    // Single first, then folded, and the other way round; each twice.
+    assert_eq!(take(&there, "single.jsonl", &(said.join("\n") + "\n")), 4);
+    for _ in 0..2 {
+        assert_eq!(take(&there, "folded.jsonl", &folded), 0);
+        assert!((weight(&there) - before).abs() < 1e-12);
+    }
+    let other = Sandbox::new();
+    take(&other, "folded.jsonl", &folded);
+    for _ in 0..2 {
+        assert_eq!(take(&other, "single.jsonl", &(said.join("\n") + "\n")), 0);
+        assert!((weight(&other) - before).abs() < 1e-12);
+    }
+    assert_eq!(other.run(&["memory", "export"]).ended(0).out, folded, "the same memory");
+    // One of the four is known: the rest is taken.
+    let some = Sandbox::new();
+    take(&some, "one.jsonl", &(said[1].clone() + "\n"));
+    take(&some, "folded.jsonl", &folded);
+    assert!((weight(&some) - before).abs() < 1e-12);
+    for sandbox in [&there, &other, &some] {
+        assert_eq!(
+            sandbox.run(&["memory", "verify", "--json"]).ended(0).json()["sound"],
+            true
+        );
+    }
+}
+
 #[test]
 fn dreaming_says_what_it_would_do_and_distils_through_the_model() {
     let sandbox = Sandbox::new();

@@ -13,7 +13,7 @@ fn content(value: &Value) -> Response {
 }
 
 /// Writes a file, shown by a machine check.
-fn obliging(body: &Value) -> Response {
+pub fn obliging(body: &Value) -> Response {
     let criterion = json!({"criterion": "made.txt holds 42", "mode": "verifiable",
         "check": {"kind": "file_contains", "path": "made.txt", "pattern": "^42$"}});
     match asked_for(body) {

@@ -19,7 +19,7 @@ const NAMES: [&str; 5] = [
 
 /// What is asked of a page, in a frame of each width. A thing that reaches over the right edge, a drawing without height, words that are too
 /// small or too pale to be read, a script, and anything that was fetched are faults.
-const LOOK: &str = r"
+pub const LOOK: &str = r"
 const rgb=c=>c.match(/[\d.]+/g).map(Number);
 const light=c=>{const[r,g,b]=rgb(c).map(v=>v/255).map(v=>v<=.04045?v/12.92:((v+.055)/1.055)**2.4);return .2126*r+.7152*g+.0722*b};
 const contrast=(a,b)=>{const[x,y]=[light(a),light(b)].sort((p,q)=>q-p);return(x+.05)/(y+.05)};
@@ -45,7 +45,7 @@ enum Scheme {
     Dark,
 }
 
-fn browser() -> Option<PathBuf> {
+pub fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places = std::env::split_paths(&path).flat_map(|folder| NAMES.map(|name| folder.join(name)));
     places.into_iter().find(|file| file.is_file())

@@ -57,12 +57,19 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
+    /// Goes on behind that many whole lines, where an earlier reader of the same journal came to its end.
+    pub const fn after(source: R, lines: u64) -> Self {
+        let mut reader = Self::new(source);
+        reader.line = lines;
+        reader
+    }
+
     /// Whether the last line was torn, which is how a killed process leaves it.
     pub const fn torn(&self) -> bool {
         self.torn
     }
 
-    /// Length of everything read so far without a torn line.
+    /// Length of everything that this reader has read so far, without a torn line.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -23,7 +23,8 @@ use async_trait::async_trait;
 /// The name under which it is configured and under which it signs its answers.
 pub const NAME: &str = "builtin:offline";
 
-const SET_A_MODEL: &str = "For anything else set a model with OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL, and check it with `artoo doctor`.";
+const SET_A_MODEL: &str = "For anything else set a model: OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL, or \
+     ANTHROPIC_API_KEY or GEMINI_API_KEY and --model anthropic:NAME or gemini:NAME, or --model ollama:NAME; `artoo doctor` checks it.";
 
 /// The built-in offline model.
 #[derive(Clone, Copy, Debug, Default)]

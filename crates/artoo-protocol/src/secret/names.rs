@@ -49,8 +49,11 @@ pub fn is_secret_variable(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_socket = lower.ends_with("sock") || lower.ends_with("socket");
     let alone = matches!(lower.as_str(), "pwd" | "oldpwd");
+    // Headers of OpenTelemetry's exporters are where the key of a collector stands.
+    let headers = lower.starts_with("otel_") && lower.ends_with("_headers");
     let mut parts = lower.split(['_', '-', '.']);
-    is_secret_name(name)
+    headers
+        || is_secret_name(name)
         || (!is_socket
             && !alone
             && (parts.any(|part| SECRET_PARTS.contains(&part)) || SECRET_ENDS.iter().any(|end| lower.ends_with(end))))
