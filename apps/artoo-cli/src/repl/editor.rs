@@ -42,6 +42,8 @@ impl Editor {
             .behavior(Behavior::PreferTerm)
             .edit_mode(if settings.vi { EditMode::Vi } else { EditMode::Emacs })
             .completion_type(CompletionType::List)
+            // One Tab shows what fits; a second one nobody would guess.
+            .completion_show_all_if_ambiguous(true)
             .max_history_size(HISTORY_MAX)
             .and_then(|config| config.history_ignore_dups(true))
             .map_err(|error| unreadable(&error))?

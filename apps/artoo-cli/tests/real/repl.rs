@@ -154,6 +154,17 @@ fn pasted_lines_are_one_input_and_what_is_begun_can_be_completed() {
     pty.expect("/model");
     pty.expect("brain:");
     pty.expect("artoo> ");
+    // Where several fit, they are listed, and what was typed stays.
+    let before = pty.shown().len();
+    pty.send("/re\t");
+    pty.expect("/re\r");
+    let listed = pty.shown().split_off(before);
+    for command in ["/remember", "/report", "/resume"] {
+        assert!(listed.contains(command), "{command}: {listed:?}");
+    }
+    pty.send("port\r");
+    pty.expect("count_rs_files");
+    pty.expect("artoo> ");
     pty.send("/cost\r");
     pty.expect("this conversation: 1 tasks");
     pty.expect("artoo> ");

@@ -211,6 +211,25 @@ fn a_last_record_whose_hash_the_head_does_not_know_is_not_believed() {
 }
 
 #[test]
+fn without_its_head_the_counts_of_a_log_are_not_believed() {
+    let folder = TempDir::new().unwrap();
+    day(folder.path(), u64::MAX);
+    without_stats(folder.path());
+    let honest = seen(folder.path());
+    assert!(
+        honest.records_read < lines(folder.path()).len() as u64,
+        "it reads on from the last counts"
+    );
+    fs::remove_file(folder.path().join("audit.head")).unwrap();
+    let alone = seen(folder.path());
+    assert_eq!(alone.totals.tasks, honest.totals.tasks);
+    assert!(
+        alone.records_read > honest.records_read,
+        "nothing vouches for the counts, so all is counted anew"
+    );
+}
+
+#[test]
 fn kept_counts_that_somebody_changed_are_not_believed() {
     let folder = TempDir::new().unwrap();
     day(folder.path(), u64::MAX);
