@@ -26,6 +26,7 @@ mod faults;
 mod judging;
 mod keys;
 mod lab;
+mod llama_cpp;
 mod memory;
 mod models;
 mod offline;

@@ -82,7 +82,9 @@ impl Http {
             // A redirected POST would lose its body or carry the key elsewhere: the person is told where it leads.
             .redirect(redirect::Policy::none());
         if !self.tls {
-            builder = builder.tls_certs_only([]);
+            // A new connection costs next to nothing here, and llama.cpp's server closes each one behind a streamed answer without
+            // having said so: the next request on it would be lost.
+            builder = builder.tls_certs_only([]).pool_max_idle_per_host(0);
         }
         if self.loopback {
             builder = builder.no_proxy();

@@ -1,6 +1,6 @@
 //! What can be asked, and what is answered (design §20, §21).
 //!
-//! Owns paths, headers and what is done for each. What may be asked at all is decided before, by [`guard`](super::guard).
+//! Owns paths, headers and what is done for each. What may be asked at all is decided before, by [`guard`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
