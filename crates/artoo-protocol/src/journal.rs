@@ -78,6 +78,18 @@ pub enum Entry {
     },
 }
 
+/// What the program that opened a journal was set to; nothing where its beginning is missing (design §17).
+pub fn settings_of(records: &[Record]) -> Option<&Value> {
+    records.iter().find_map(|record| match &record.entry {
+        Entry::Opened { settings, .. } => Some(settings),
+        Entry::Published { .. }
+        | Entry::Commanded { .. }
+        | Entry::Answered { .. }
+        | Entry::Stepped { .. }
+        | Entry::Closed { .. } => None,
+    })
+}
+
 /// What made a role step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]

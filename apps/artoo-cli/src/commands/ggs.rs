@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use artoo_ggs::{Params, Stepper, decide_line, explain, table};
-use artoo_protocol::journal::Entry;
+use artoo_protocol::journal::settings_of;
 use artoo_protocol::{Timestamp, text};
 use serde_json::{Value, json};
 
@@ -61,14 +61,7 @@ fn explain_task(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
             found.task_id.as_str()
         )));
     }
-    let settings = contents.records.iter().find_map(|record| match &record.entry {
-        Entry::Opened { settings, .. } => Some(settings),
-        Entry::Published { .. }
-        | Entry::Commanded { .. }
-        | Entry::Answered { .. }
-        | Entry::Stepped { .. }
-        | Entry::Closed { .. } => None,
-    });
+    let settings = settings_of(&contents.records);
     let params = settings
         .map_or_else(|| Ok(Params::default()), Params::of_settings)
         .map_err(|e| {

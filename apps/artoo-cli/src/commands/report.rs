@@ -4,7 +4,7 @@ use std::path::Path;
 
 use artoo_bus::Price;
 use artoo_ggs::Params;
-use artoo_protocol::journal::Entry;
+use artoo_protocol::journal::settings_of;
 use artoo_protocol::text::printable;
 use serde_json::json;
 
@@ -20,10 +20,7 @@ use crate::report::{Story, markdown::markdown, page::page};
 pub fn run(data: &Path, task: &str, html: Option<&Path>, json: bool, price: &Price) -> Result<(), Failure> {
     let found = tasks::pick(&data.join("tasks"), task)?;
     let contents = tasks::contents(&found)?;
-    let settings = contents.records.iter().find_map(|record| match &record.entry {
-        Entry::Opened { settings, .. } => Some(settings),
-        _ => None,
-    });
+    let settings = settings_of(&contents.records);
     // Of a journal whose parameters are not understood the story can be told all the same.
     let params = settings
         .and_then(|settings| Params::of_settings(settings).ok())

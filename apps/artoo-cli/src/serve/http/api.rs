@@ -12,7 +12,7 @@ use artoo_bus::journal::read;
 use artoo_bus::{Price, SystemClock};
 use artoo_ggs::Params;
 use artoo_protocol::TaskId;
-use artoo_protocol::journal::Entry;
+use artoo_protocol::journal::settings_of;
 use artoo_protocol::ports::Clock as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -246,14 +246,7 @@ fn report_of(data: &Path, task: &TaskId, price: &Price) -> Result<String, Fault>
         return Err(Fault::new(StatusCode::PAYLOAD_TOO_LARGE, words));
     }
     let records = read::salvage_file(&found.path).contents.records;
-    let settings = records.iter().find_map(|record| match &record.entry {
-        Entry::Opened { settings, .. } => Some(settings),
-        Entry::Published { .. }
-        | Entry::Commanded { .. }
-        | Entry::Answered { .. }
-        | Entry::Stepped { .. }
-        | Entry::Closed { .. } => None,
-    });
+    let settings = settings_of(&records);
     // Of a journal whose parameters are not understood the story can be told all the same.
     let params = settings
         .and_then(|settings| Params::of_settings(settings).ok())

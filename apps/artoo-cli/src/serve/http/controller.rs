@@ -10,7 +10,7 @@ use std::sync::Arc;
 use artoo_bus::journal::read;
 use artoo_ggs::explain::Decided;
 use artoo_ggs::{Explained, Params, explain, table};
-use artoo_protocol::journal::{Entry, Record};
+use artoo_protocol::journal::{Record, settings_of};
 use artoo_protocol::{TaskId, Timestamp};
 use serde_json::{Value, json};
 
@@ -99,14 +99,7 @@ impl Decisions {
 }
 
 fn derive(task: &TaskId, records: &[Record]) -> Vec<Told> {
-    let settings = records.iter().find_map(|record| match &record.entry {
-        Entry::Opened { settings, .. } => Some(settings),
-        Entry::Published { .. }
-        | Entry::Commanded { .. }
-        | Entry::Answered { .. }
-        | Entry::Stepped { .. }
-        | Entry::Closed { .. } => None,
-    });
+    let settings = settings_of(records);
     // With parameters that are not understood nothing can be derived.
     let Some(params) = settings.map_or(Some(Params::default()), |settings| Params::of_settings(settings).ok()) else {
         return Vec::new();
