@@ -60,36 +60,49 @@ impl Losses {
     }
 }
 
-/// How many bytes wait in the queue, by estimate: a few thousand records may be a megabyte or a gigabyte.
+/// How much waits in the queue: entries, and bytes by estimate, for a few thousand records may be a megabyte or a gigabyte.
 #[derive(Debug)]
 pub(crate) struct Load {
+    entries: AtomicUsize,
+    most_entries: usize,
     bytes: AtomicUsize,
-    most: usize,
+    most_bytes: usize,
 }
 
 impl Load {
-    pub const fn new(most: usize) -> Self {
+    pub const fn new(most_entries: usize, most_bytes: usize) -> Self {
         Self {
+            entries: AtomicUsize::new(0),
+            most_entries,
             bytes: AtomicUsize::new(0),
-            most,
+            most_bytes,
         }
     }
 
     /// Whether there is room; one entry always has it, however large. Only one thread takes.
     fn take(&self, bytes: usize) -> bool {
         let waiting = self.bytes.load(Ordering::Acquire);
-        let fits = waiting == 0 || waiting.saturating_add(bytes) <= self.most;
+        let fits = waiting == 0 || waiting.saturating_add(bytes) <= self.most_bytes;
         if fits {
             self.add(bytes);
         }
         fits
     }
 
+    /// Whether at most half of it is used: who has begun to lose goes on losing until then, so that one long gap is told instead of
+    /// thousands of short ones, each with its own record to be written.
+    fn is_half_free(&self) -> bool {
+        self.entries.load(Ordering::Acquire) <= self.most_entries / 2
+            && self.bytes.load(Ordering::Acquire) <= self.most_bytes / 2
+    }
+
     pub fn add(&self, bytes: usize) {
+        self.entries.fetch_add(1, Ordering::AcqRel);
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
     }
 
     pub fn give(&self, bytes: usize) {
+        self.entries.fetch_sub(1, Ordering::AcqRel);
         self.bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 }
@@ -167,7 +180,8 @@ impl Pen {
 
     /// Queues an entry, or counts it as missed. Answers with the gap that has just been closed, if there was one.
     pub fn append(&mut self, at: Timestamp, entry: Entry) -> Option<Gap> {
-        let closed = self.lost.filter(|gap| self.offer(at, Entry::Gap(*gap)).is_ok());
+        let told = |gap: &Gap| self.load.is_half_free() && self.offer(at, Entry::Gap(*gap)).is_ok();
+        let closed = self.lost.filter(told);
         if closed.is_some() {
             self.lost = None;
         }
@@ -254,4 +268,45 @@ pub(crate) fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
         deeds: gap.deeds.saturating_add(lost.deeds),
         rows: gap.rows.saturating_add(lost.rows),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(seq: u64) -> Entry {
+        Entry::Gap(Gap {
+            from_seq: seq,
+            to_seq: seq,
+            count: 1,
+            ..Gap::default()
+        })
+    }
+
+    /// Each gap is a record to be written: a disk that cannot follow must not get one for every second message.
+    #[test]
+    fn who_has_begun_to_lose_goes_on_until_half_is_free() {
+        let (sender, receiver) = sync_channel(4);
+        let load = Arc::new(Load::new(4, usize::MAX));
+        let thread = std::thread::spawn(|| Ok(()));
+        let mut pen = Pen::new(sender, Arc::clone(&load), Arc::default(), thread);
+        let write_one = || {
+            let Job::Append { entry, .. } = receiver.recv().unwrap() else {
+                panic!("only entries were queued")
+            };
+            load.give(weight(&entry));
+            entry
+        };
+        let mut append = |seq| pen.append(Timestamp::default(), one(seq));
+        for seq in 1..=5 {
+            assert_eq!(append(seq), None);
+        }
+        write_one();
+        assert_eq!(append(6), None, "there is room, but not enough");
+        write_one();
+        let closed = append(7).unwrap();
+        assert_eq!((closed.from_seq, closed.to_seq, closed.count), (5, 6, 2));
+        let rest: Vec<_> = (0..4).map(|_| write_one()).collect();
+        assert_eq!(rest, [one(3), one(4), Entry::Gap(closed), one(7)]);
+    }
 }

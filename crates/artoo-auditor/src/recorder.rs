@@ -87,7 +87,7 @@ impl Recorder {
         let counted = count(folder, Depth::Tail)?;
         let (sender, receiver) = sync_channel(options.queue);
         let last_report = read_stats(folder).last_report.map(Box::new);
-        let load = Arc::new(Load::new(options.queue_bytes));
+        let load = Arc::new(Load::new(options.queue, options.queue_bytes));
         let losses = Arc::new(Losses::default());
         let redact = Arc::clone(&options.redact);
         let writer = Writer::new(log, redact, Arc::clone(&load), Arc::clone(&losses), now, last_report);

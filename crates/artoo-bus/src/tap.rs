@@ -179,8 +179,11 @@ impl TapQueue {
         let begins = {
             let mut state = locked(&self.state);
             let heavier = state.bytes.saturating_add(weight(&item));
+            // Once something was dropped, more is until half is free: one long gap instead of thousands of short ones.
+            let part = if state.gap.is_some() { 2 } else { 1 };
+            let has_room = state.items.len() < self.capacity.div_ceil(part) && heavier <= BYTES_MAX / part;
             // One has room, however large: else it would never be seen.
-            if state.items.len() < self.capacity && (heavier <= BYTES_MAX || state.items.is_empty()) {
+            if has_room || state.items.is_empty() {
                 if let Some(gap) = state.gap.take() {
                     state.items.push_back(TapItem::Gap(gap));
                 }
@@ -271,5 +274,29 @@ mod tests {
         ));
         assert_eq!(tap.dropped(), 8);
         assert_eq!(locked(&tap.queue().state).bytes, 0, "nothing waits, nothing weighs");
+    }
+
+    #[test]
+    fn who_has_begun_to_lose_goes_on_until_half_is_free() {
+        let mut tap = Tap::new("t", 4, Hears::Messages);
+        for seq in 1..=5 {
+            let _ = tap.queue().offer(&said(seq, 1));
+        }
+        assert!(matches!(tap.try_recv(), Some(TapItem::Envelope(e)) if e.seq == 1));
+        assert!(tap.queue().offer(&said(6, 1)).is_none(), "the same gap");
+        assert_eq!(tap.try_recv_many(2).len(), 2);
+        assert!(tap.queue().offer(&said(7, 1)).is_none());
+        let rest = tap.try_recv_many(9);
+        assert!(
+            matches!(
+                &rest[..],
+                [
+                    TapItem::Envelope(before),
+                    TapItem::Gap(Gap { from_seq: 5, to_seq: 6, count: 2, .. }),
+                    TapItem::Envelope(after)
+                ] if before.seq == 4 && after.seq == 7
+            ),
+            "{rest:?}"
+        );
     }
 }

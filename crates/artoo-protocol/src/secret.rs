@@ -10,7 +10,7 @@ mod stated;
 
 use self::stated::stated_password;
 pub use names::{is_secret_name, is_secret_variable};
-use pairs::{begins_key, is_worth_it};
+use pairs::{FIND, HINT, NOTHING, begins_key, says};
 pub use plain::Plain;
 
 use std::ops::Range;
@@ -149,31 +149,49 @@ enum Fields {
 /// The same for text as it stands.
 fn holds(text: &str, fields: Fields) -> bool {
     let bytes = text.as_bytes();
+    let last = bytes.last().map(|last| [*last, 0]);
+    let pairs = bytes
+        .windows(2)
+        .filter_map(|pair| <[u8; 2]>::try_from(pair).ok())
+        .chain(last);
     // One pass, because this is asked of every line that is written: two bytes say whether a longer look is worth it.
-    let pairs = bytes.windows(2).enumerate();
-    let last = bytes.last().map(|last| (bytes.len() - 1, [*last, 0]));
-    let pairs = pairs.filter_map(|(at, pair)| match pair {
-        [first, second] => Some((at, [*first, *second])),
-        _ => None,
-    });
-    let mut worth_it = pairs.chain(last).filter(|(_, pair)| is_worth_it(*pair));
-    worth_it.any(|(at, pair)| match (&pair[0], &pair[1]) {
-        (b'=', _) => assigned(text, at, Edge::Any).is_some(),
-        (b':', next) => {
-            let url = *next == b'/' && goes_on(bytes, at, "://") && url_password(text, at + 3).is_some();
-            let field = *next == b'"' && fields == Fields::Named && at > 0 && bytes.get(at - 1) == Some(&b'"');
-            // Most names are none, and that is quickly seen.
-            let named = is_secret_name(name_before(text, at).0);
-            url || named && (field || assigned(text, at, Edge::Any).is_some())
+    let mut hint = None;
+    for (at, pair) in pairs.enumerate() {
+        let says = says(pair);
+        if says == NOTHING {
+            continue;
         }
-        (b'e', b'y') => goes_on(bytes, at, "eyJ") && web_token(text, at, Edge::Any).is_some(),
-        (b'-', b'-') => goes_on(bytes, at, "-----BEGIN ") && private_key(text, at).is_some(),
-        (first, second) if begins_key(*first, *second) => PREFIXED.iter().any(|kind| {
+        if says & HINT != 0 {
+            hint = Some(at);
+        }
+        if says & FIND != 0 && found_at(text, at, pair, fields, hint) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a find begins at a place, or ends there as a name. `hint` is the last place that the name of a secret may hold.
+fn found_at(text: &str, at: usize, pair: [u8; 2], fields: Fields, hint: Option<usize>) -> bool {
+    let bytes = text.as_bytes();
+    // Most names are none, and that is quickly seen.
+    let is_hinted = || hint.is_some_and(|hint| hint + NAME_MAX >= name_end(bytes, at));
+    match pair {
+        [b'=', _] => is_hinted() && assigned(text, at, Edge::Any).is_some(),
+        [b':', next] => {
+            let url = next == b'/' && goes_on(bytes, at, "://") && url_password(text, at + 3).is_some();
+            let field = next == b'"' && fields == Fields::Named && at > 0 && bytes.get(at - 1) == Some(&b'"');
+            let named = || is_hinted() && is_secret_name(name_before(text, at).0);
+            url || named() && (field || assigned(text, at, Edge::Any).is_some())
+        }
+        [b'e', b'y'] => goes_on(bytes, at, "eyJ") && web_token(text, at, Edge::Any).is_some(),
+        [b'-', b'-'] => goes_on(bytes, at, "-----BEGIN ") && private_key(text, at).is_some(),
+        [first, second] if begins_key(first, second) => PREFIXED.iter().any(|kind| {
             let mut starts = kind.starts.iter().filter(|start| goes_on(bytes, at, start));
             starts.any(|start| prefixed(text, at, start.len(), kind, Edge::Any).is_some())
         }),
         _ => false,
-    })
+    }
 }
 
 fn goes_on(bytes: &[u8], at: usize, with: &str) -> bool {
@@ -346,17 +364,26 @@ fn assigned(text: &str, at: usize, edge: Edge) -> Option<Found> {
     })
 }
 
-/// The name in front of a byte, quotes and spaces between them left out, and where it ends.
+/// Names are looked at up to this length, in bytes, from their end.
+const NAME_MAX: usize = 60;
+
+/// Where the name in front of a byte ends: quotes and spaces between them are left out.
+fn name_end(bytes: &[u8], at: usize) -> usize {
+    let before = bytes.get(..at).unwrap_or_default();
+    let gap = before.iter().rev();
+    at - gap.take_while(|b| matches!(b, b' ' | b'"' | b'\\' | b'\'')).count()
+}
+
+/// The name in front of a byte, and where it ends.
 fn name_before(text: &str, at: usize) -> (&str, usize) {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    let gap = before
+    let ends = name_end(text.as_bytes(), at);
+    let before = text.as_bytes().get(..ends).unwrap_or_default();
+    let length = before
         .iter()
         .rev()
-        .take_while(|b| matches!(b, b' ' | b'"' | b'\\' | b'\''))
+        .take(NAME_MAX)
+        .take_while(|b| word_dash(**b))
         .count();
-    let ends = at - gap;
-    let before = before.get(..ends).unwrap_or_default();
-    let length = before.iter().rev().take(60).take_while(|b| word_dash(**b)).count();
     (text.get(ends - length..ends).unwrap_or_default(), ends)
 }
 
@@ -395,6 +422,8 @@ mod tests {
         "pass-word",
         "PASSPHRASE",
         "authori_zation",
+        "tok-en",
+        "c_redential",
         "monkey",
         "path",
         "abcdefghij1234567890",

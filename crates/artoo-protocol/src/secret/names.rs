@@ -2,6 +2,8 @@
 //!
 //! Owns the two tables: of fields and variables in any text, and of variables of an environment.
 
+use super::pairs::{HINT, says};
+
 /// Names of fields and variables whose values are secrets whatever they look like, in lower case without `-` and `_`.
 pub(super) const SECRET_NAMES: &[&str] = &[
     "apikey",
@@ -24,14 +26,10 @@ const SECRET_ENDS: &[&str] = &["pass", "pw", "pwd"];
 
 /// Whether a field or variable of this name holds a secret whatever its value looks like.
 pub fn is_secret_name(name: &str) -> bool {
-    // Each of the names holds one of these pairs, and most other names hold none.
+    // Most other names hold none of these pairs.
     let mut last = 0;
     let mut letters = name.bytes().filter(|b| !matches!(b, b'-' | b'_'));
-    let hinted = letters.any(|b| {
-        let b = b.to_ascii_lowercase();
-        let before = std::mem::replace(&mut last, b);
-        matches!((before, b), (b'k', b'e') | (b's', b's') | (b'c', b'r') | (b'u', b't'))
-    });
+    let hinted = letters.any(|b| says([std::mem::replace(&mut last, b), b]) & HINT != 0);
     if !hinted {
         return false;
     }
