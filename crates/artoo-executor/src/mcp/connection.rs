@@ -30,6 +30,8 @@ const STARTING: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Failures in a row after which a server is not started again.
 const GIVEN_UP: u32 = 5;
+/// Calls in a row that took too long, with no answer between them, after which a server hangs and is started anew.
+const HANGS: u32 = 2;
 /// How long the end of a server's standard error is waited for when it could not be started.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Bytes of one message.
@@ -60,6 +62,10 @@ pub(super) struct Connection {
 #[derive(Default)]
 struct State {
     live: Option<Live>,
+    /// How often it was started: an error of an earlier one says nothing of this one.
+    started: u64,
+    /// Calls in a row that took too long.
+    late: u32,
     failures: u32,
     not_before: Option<Instant>,
     why: String,
@@ -116,7 +122,7 @@ impl Connection {
     /// Everything that the server offers, a bounded number of pages of it.
     pub async fn list(&self) -> Result<Vec<Tool>, String> {
         let listing = async {
-            let peer = self.peer().await?;
+            let (_, peer) = self.peer().await?;
             let (mut tools, mut cursor) = (Vec::new(), None);
             for _ in 0..PAGES_MAX {
                 let mut page = PaginatedRequestParams::default();
@@ -137,32 +143,35 @@ impl Connection {
 
     /// Makes one call. A call that is given up is cancelled at the server too.
     pub async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResult, Broken> {
-        let peer = self.peer().await.map_err(Broken::Gone)?;
-        match timeout(self.server.limit, peer.call_tool(params)).await {
-            Err(_) => Err(Broken::Late),
-            Ok(Ok(result)) => {
-                self.state.lock().await.failures = 0;
+        let (started, peer) = self.peer().await.map_err(Broken::Gone)?;
+        let answer = timeout(self.server.limit, peer.call_tool(params)).await;
+        let mut state = self.state.lock().await;
+        let Ok(answer) = answer else {
+            state.was_late(started, self.first_pause);
+            return Err(Broken::Late);
+        };
+        match answer {
+            Ok(result) => {
+                state.late = 0;
+                state.failures = 0;
                 Ok(result)
             }
-            Ok(Err(ServiceError::McpError(error))) => Err(Broken::Refused(readable(&error.message, 1000))),
-            Ok(Err(error)) => {
-                let mut state = self.state.lock().await;
-                let complaint = state.live.take().map(|live| live.complaint()).unwrap_or_default();
-                let why = format!("{}{complaint}", words(&error));
-                state.failed(&why, self.first_pause);
-                Err(Broken::Gone(why))
+            Err(ServiceError::McpError(error)) => {
+                state.late = 0;
+                Err(Broken::Refused(readable(&error.message, 1000)))
             }
+            Err(error) => Err(Broken::Gone(state.broke(started, &words(&error), self.first_pause))),
         }
     }
 
-    /// The server, started if it is not there. Calls that come together start it once.
-    async fn peer(&self) -> Result<Peer<RoleClient>, String> {
+    /// The server, started if it is not there, and which start of it that is. Calls that come together start it once.
+    async fn peer(&self) -> Result<(u64, Peer<RoleClient>), String> {
         let mut state = self.state.lock().await;
         if let Some(live) = state.live.take() {
             if !live.service.is_closed() && !live.service.peer().is_transport_closed() {
                 let peer = live.service.peer().clone();
                 state.live = Some(live);
-                return Ok(peer);
+                return Ok((state.started, peer));
             }
             let why = format!("it ended{}", live.complaint());
             state.failed(&why, self.first_pause);
@@ -185,7 +194,9 @@ impl Connection {
             Ok(live) => {
                 let peer = live.service.peer().clone();
                 state.live = Some(live);
-                Ok(peer)
+                state.started += 1;
+                state.late = 0;
+                Ok((state.started, peer))
             }
             Err(why) => {
                 state.failed(&why, self.first_pause);
@@ -196,6 +207,28 @@ impl Connection {
 }
 
 impl State {
+    /// A call found the connection broken. However many calls were under way, it broke once. Says why.
+    fn broke(&mut self, started: u64, why: &str, first_pause: Duration) -> String {
+        let Some(live) = self.live.take_if(|_| self.started == started) else {
+            return why.to_owned();
+        };
+        let why = format!("{why}{}", live.complaint());
+        self.failed(&why, first_pause);
+        why
+    }
+
+    /// A call took too long. Whoever lets several pass without a word hangs, and would cost each further call its whole time.
+    fn was_late(&mut self, started: u64, first_pause: Duration) {
+        if self.started != started {
+            return;
+        }
+        self.late += 1;
+        if self.late >= HANGS {
+            let why = format!("it let {} calls in a row pass without an answer", self.late);
+            self.broke(started, &why, first_pause);
+        }
+    }
+
     fn failed(&mut self, why: &str, first_pause: Duration) {
         let pause = first_pause * 2_u32.saturating_pow(self.failures.min(GIVEN_UP));
         self.failures += 1;

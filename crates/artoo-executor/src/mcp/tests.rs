@@ -220,6 +220,51 @@ async fn a_server_that_does_not_answer_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_server_that_hangs_is_started_again() {
+    let dir = tempfile::tempdir().unwrap();
+    // The first one never answers a call, the second does.
+    let script = format!("echo x >> {0}/starts\n", dir.path().display())
+        + &answering(&format!(
+            "if [ $(wc -l < {0}/starts) -gt 1 ]; then {ECHO}; fi",
+            dir.path().display()
+        ));
+    let hung = Server {
+        limit: Duration::from_secs(1),
+        ..server("srv", program(dir.path(), &script, &[&one_tool()]))
+    };
+    let (tools, _) = offered(vec![hung]).await;
+    for _ in 0..2 {
+        assert!(call(&tools, "srv.echo", json!({})).await.interrupted);
+    }
+    assert_eq!(
+        call(&tools, "srv.echo", json!({})).await.output,
+        "heard\n",
+        "started again"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_dies_under_many_calls_broke_once() {
+    let dir = tempfile::tempdir().unwrap();
+    // The first one dies as soon as it has heard six calls.
+    let script = answering(&format!(
+        "echo x >> {0}/calls; n=$(wc -l < {0}/calls); if [ \"$n\" -eq 6 ]; then exit 1; fi; if [ \"$n\" -gt 6 ]; then {ECHO}; fi",
+        dir.path().display()
+    ));
+    let (tools, _) = offered(vec![server("srv", program(dir.path(), &script, &[&one_tool()]))]).await;
+    let one = || call(&tools, "srv.echo", json!({}));
+    let (a, b, c, d, e, f) = tokio::join!(one(), one(), one(), one(), one(), one());
+    for answer in [a, b, c, d, e, f] {
+        assert!(answer.error.unwrap().contains("does not work"));
+    }
+    assert_eq!(
+        call(&tools, "srv.echo", json!({})).await.output,
+        "heard\n",
+        "started again at once"
+    );
+}
+
+#[tokio::test]
 async fn a_server_and_what_it_started_end_with_it() {
     let dir = tempfile::tempdir().unwrap();
     // The child holds the writing end of a pipe; the pipe ends when the child does.

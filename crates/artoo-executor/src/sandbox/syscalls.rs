@@ -52,8 +52,8 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_timer_create, libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_delete, libc::SYS_timer_getoverrun,
     // the machine
     libc::SYS_uname, libc::SYS_sysinfo, libc::SYS_getrandom,
-    // what can be done with the only sockets there are: pairs, and questions to the kernel about the network
-    libc::SYS_socketpair, libc::SYS_bind, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_getsockopt, libc::SYS_setsockopt,
+    // what can be done with the only sockets there are: connected pairs, and questions to the kernel about the network
+    libc::SYS_bind, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_getsockopt, libc::SYS_setsockopt,
     libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_shutdown,
 ];
 
@@ -168,6 +168,17 @@ fn rules(confinement: &Confinement, cuts_held: bool, signals_held: bool) -> Buil
     let other_family = SeccompRule::new(vec![word(0, Op::Ne, netlink)?])?;
     let other_protocol = SeccompRule::new(vec![word(2, Op::Ne, 0)?, word(2, Op::Ne, diagnosis)?])?;
     refused.insert(libc::SYS_socket, vec![other_family, other_protocol]);
+
+    // One of a pair of datagram sockets can send to any socket that has a name, connected or not; the other kinds reach their pair only.
+    let kind = |kind: i32| SeccompRule::new(vec![word(1, Op::MaskedEq(0xf), u64::from(kind.unsigned_abs()))?]);
+    allowed.insert(
+        libc::SYS_socketpair,
+        vec![kind(libc::SOCK_STREAM)?, kind(libc::SOCK_SEQPACKET)?],
+    );
+    refused.insert(
+        libc::SYS_socketpair,
+        vec![kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?],
+    );
 
     // `touch` sets the time of the file that it just made to now; every other time stays.
     let now = SeccompRule::new(vec![argument(1, Op::Eq, 0)?, argument(2, Op::Eq, 0)?])?;

@@ -42,6 +42,8 @@ impl Index {
             .args(["--ignore-case", "--basename", "--null", "--"])
             .arg(pattern)
             .env_clear()
+            // Letter case beyond ASCII is known in a locale only.
+            .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

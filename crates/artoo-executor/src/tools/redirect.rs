@@ -46,6 +46,10 @@ pub(super) fn name_search(command: &str, home: &Path) -> Option<NameSearch> {
         }
     }
     let (name, ignore_case) = name?;
+    // Braces mean nothing to `find`, and the tool knows no classes of characters.
+    if name.contains(['{', '}', '\\']) || name.contains("[:") {
+        return None;
+    }
     Some(NameSearch {
         under,
         name,
@@ -147,6 +151,10 @@ mod tests {
             "find ~ -name *.mp4",
             "find ~ -name \"$X\"",
             "find ~ -name {a,b}",
+            "find ~ -name 'a{b,c}.txt'",
+            "find ~ -name '[[:digit:]]*'",
+            "find ~ -name 'a[x[:digit:]]*'",
+            "find ~ -name 'a\\*'",
             "find ~ -name ~",
             "find ~/{a,b} -name x",
             "find ~ -name '*.mp4' > list.txt",

@@ -131,6 +131,8 @@ async fn a_command_taken_for_a_read_reaches_no_socket_and_no_other_process() {
     let port = listener.local_addr().unwrap().port();
     let (_root, base) = world();
     let unix = std::os::unix::net::UnixListener::bind(base.join("docker.sock")).unwrap();
+    let log = std::os::unix::net::UnixDatagram::bind(base.join("log.sock")).unwrap();
+    log.set_nonblocking(true).unwrap();
     for sandbox in every_way() {
         let victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let mut victim = Ending(victim);
@@ -141,6 +143,10 @@ async fn a_command_taken_for_a_read_reaches_no_socket_and_no_other_process() {
             python("socket.socket(socket.AF_INET6, socket.SOCK_STREAM)"),
             python("socket.socket(socket.AF_UNIX).connect(\"docker.sock\")"),
             python("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+            python("socket.socketpair(type=socket.SOCK_DGRAM)[0].sendto(b\"x\", \"log.sock\")"),
+            python("socket.socketpair(type=socket.SOCK_RAW)[0].sendto(b\"x\", \"log.sock\")"),
+            python("socket.socketpair(type=socket.SOCK_STREAM)[0].sendto(b\"x\", \"log.sock\")"),
+            python("socket.socketpair(type=socket.SOCK_SEQPACKET)[0].sendto(b\"x\", \"log.sock\")"),
             format!("kill -9 {}", victim.0.id()),
             format!("/bin/kill -STOP {}", victim.0.id()),
             format!("cat /proc/{}/environ", victim.0.id()),
@@ -160,6 +166,7 @@ async fn a_command_taken_for_a_read_reaches_no_socket_and_no_other_process() {
         assert_eq!(victim.0.try_wait().unwrap(), None, "it still runs");
     }
     drop(unix);
+    assert!(log.recv(&mut [0]).is_err(), "nobody was written to");
 }
 
 struct Ending(std::process::Child);
