@@ -4,8 +4,11 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use artoo_bus::journal::read;
+use artoo_bus::journal::{Redactor, read};
+use artoo_protocol::text::printable;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -29,14 +32,17 @@ const TASKS_MAX: usize = 100;
 pub struct Editor {
     editor: rustyline::Editor<Help, FileHistory>,
     history: PathBuf,
+    redactor: Redactor,
+    /// Whether something stood in the line when it was last drawn.
+    has_text: Arc<AtomicBool>,
 }
 
 impl Editor {
-    /// Takes the terminal, with the history of earlier conversations.
+    /// Takes the terminal, with the history of earlier conversations. What `redactor` masks is not remembered.
     ///
     /// # Errors
     /// [`Failure`] when the terminal cannot be used.
-    pub fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(settings: &Settings, redactor: Redactor) -> Result<Self, Failure> {
         let config = Config::builder()
             // On the terminal itself, so that standard output holds results alone.
             .behavior(Behavior::PreferTerm)
@@ -49,7 +55,9 @@ impl Editor {
             .map_err(|error| unreadable(&error))?
             .build();
         let mut editor = rustyline::Editor::with_config(config).map_err(|error| unreadable(&error))?;
+        let has_text = Arc::new(AtomicBool::new(false));
         editor.set_helper(Some(Help {
+            has_text: Arc::clone(&has_text),
             paths: FilenameCompleter::new(),
             past: HistoryHinter::new(),
             tasks: settings.data_dir.join("tasks"),
@@ -57,7 +65,12 @@ impl Editor {
         let history = settings.data_dir.join("history");
         // No history yet is no error.
         let _ = editor.load_history(&history);
-        Ok(Self { editor, history })
+        Ok(Self {
+            editor,
+            history,
+            redactor,
+            has_text,
+        })
     }
 
     /// One input: a line, a block between fences, or what was pasted at once.
@@ -65,12 +78,19 @@ impl Editor {
     /// # Errors
     /// What the terminal says: its end, or Ctrl+C.
     pub fn read(&mut self) -> Result<String, ReadlineError> {
+        self.has_text.store(false, Ordering::Relaxed);
         let typed = self.editor.readline("artoo> ")?;
         if !typed.trim().is_empty() {
-            let _ = self.editor.add_history_entry(typed.as_str());
-            let _ = self.editor.save_history(&self.history);
+            let _ = self.editor.add_history_entry(self.redactor.text(&typed));
+            // Added, never written anew: a disk that is full or a kill in between must not take what was there.
+            let _ = self.editor.append_history(&self.history);
         }
         Ok(unfenced(&typed).to_owned())
+    }
+
+    /// Whether something had been typed when Ctrl+C came.
+    pub fn had_text(&self) -> bool {
+        self.has_text.load(Ordering::Relaxed)
     }
 }
 
@@ -96,6 +116,7 @@ fn is_open(typed: &str) -> bool {
 
 /// What helps while a line is typed.
 struct Help {
+    has_text: Arc<AtomicBool>,
     paths: FilenameCompleter,
     past: HistoryHinter,
     tasks: PathBuf,
@@ -118,6 +139,8 @@ impl Hinter for Help {
 
     /// The rest of the newest input that begins like this one; the right arrow takes it.
     fn hint(&self, line: &str, pos: usize, ctx: &Context<'_>) -> Option<String> {
+        // Asked whenever the line is drawn, and nothing else is.
+        self.has_text.store(!line.is_empty(), Ordering::Relaxed);
         self.past.hint(line, pos, ctx).filter(|rest| !rest.contains('\n'))
     }
 }
@@ -141,9 +164,18 @@ impl Completer for Help {
             Asked::Command => Ok((0, commands_like(typed))),
             Asked::Task { from } => Ok((from, tasks_like(&self.tasks, typed.get(from..).unwrap_or_default()))),
             Asked::Nothing => Ok((pos, Vec::new())),
-            Asked::Path => self.paths.complete(line, pos, ctx),
+            Asked::Path => {
+                let (from, mut pairs) = self.paths.complete(line, pos, ctx)?;
+                // The editor writes them as they are, and a name can be an order to the terminal.
+                pairs.retain(|pair| is_plain(&pair.display) && is_plain(&pair.replacement));
+                Ok((from, pairs))
+            }
         }
     }
+}
+
+fn is_plain(name: &str) -> bool {
+    printable(name) == name && !name.contains(['\n', '\t'])
 }
 
 /// What can be completed at the end of what was typed.
@@ -217,6 +249,20 @@ mod tests {
         ] {
             assert_eq!((is_open(typed), unfenced(typed)), (open, text), "{typed:?}");
         }
+    }
+
+    #[test]
+    fn names_that_are_orders_to_a_terminal_are_not_offered() {
+        for name in [
+            "a\u{1b}]52;c;eA==\u{7}",
+            "a\u{1b}[2J",
+            "a\nb",
+            "a\tb",
+            "a\u{202e}txt.exe",
+        ] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+        assert!(is_plain("Übung 1 – 日本.pdf"));
     }
 
     #[test]

@@ -5,8 +5,10 @@
 mod commands;
 mod editor;
 
+use std::io::Write;
 use std::sync::Arc;
 
+use artoo_bus::journal::Redactor;
 use artoo_protocol::message::Cause;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
@@ -35,20 +37,26 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     let screen = tcgetattr(std::io::stdin()).ok();
     let redactor = redactor(&settings, env);
     let mut past = match &settings.session {
-        Some(name) => Past::named(&settings.data_dir, name, redactor)?,
-        None => Past::begun(&settings.data_dir, redactor),
+        Some(name) => Past::named(&settings.data_dir, name, redactor.clone())?,
+        None => Past::begun(&settings.data_dir, redactor.clone()),
     };
     let mut greeted = false;
     loop {
-        let system = System::start(&settings, env, false).await?;
+        let system = tokio::select! {
+            system = System::start(&settings, env, false) => system?,
+            why = signals.next() => break Err(Failure { message: why.to_owned(), hint: None, code: 130 }),
+        };
         let mut session = Session::new(system, terminal.clone(), show, past)?;
         if !std::mem::replace(&mut greeted, true) {
             greet(&settings);
         }
-        let left = converse(&settings, &mut session, &mut signals, show).await;
+        let left = converse(&settings, &mut session, &mut signals, show, redactor.clone()).await;
         if let Some(screen) = &screen {
             // A signal may have come while the line editor had the terminal in its own mode.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, screen);
+            if matches!(left, Ok(Left::Stopped)) {
+                plain_pastes();
+            }
         }
         past = session.close(&mut signals).await;
         let task = match left {
@@ -62,6 +70,13 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
         if signals.ends().is_some() {
             break Ok(130);
         }
+    }
+}
+
+/// Ends the mode in which a terminal marks what is pasted, which the line editor begins and a signal keeps it from ending.
+fn plain_pastes() {
+    if let Ok(mut terminal) = std::fs::File::options().write(true).open("/dev/tty") {
+        let _ = terminal.write_all(b"\x1b[?2004l");
     }
 }
 
@@ -129,8 +144,9 @@ async fn converse(
     session: &mut Session,
     signals: &mut Signals,
     show: Show,
+    redactor: Redactor,
 ) -> Result<Left, Failure> {
-    let mut editor = Editor::new(settings)?;
+    let mut editor = Editor::new(settings, redactor)?;
     // Whether Ctrl+C was the last thing that happened.
     let mut interrupted = false;
     loop {
@@ -142,12 +158,17 @@ async fn converse(
             read = reading => read.map_err(|e| Failure::failed(e.to_string()))?,
             why = signals.leave() => {
                 output::note(&format!("\nartoo: {why}"));
-                return Ok(Left::ForGood);
+                return Ok(Left::Stopped);
             }
         };
         editor = returned;
         let text = match line {
             Ok(text) => text,
+            // It meant the line.
+            Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt)) if editor.had_text() => {
+                interrupted = false;
+                continue;
+            }
             Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt)) if !interrupted => {
                 output::note("(Ctrl+C once more, or Ctrl+D, leaves)");
                 interrupted = true;

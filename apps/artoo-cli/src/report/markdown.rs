@@ -8,15 +8,15 @@ use artoo_protocol::message::{Grounds, SubTaskOutcome};
 use artoo_protocol::text::one_line;
 
 use super::words::{decided, how_sure, used, written};
-use super::{Round, Story, word};
+use super::{Round, Story, UNFINISHED, word};
 use crate::progress;
 
 /// Longest text of one field, in characters.
 const TEXT: usize = 300;
 /// Most steps of a plan.
 const STEPS: usize = 200;
-/// What is said of a step without an outcome: it may have done something all the same.
-const UNFINISHED: &str = "no outcome: waiting or begun when the task ended";
+/// Lines of the result that are shown.
+const RESULT: usize = 100;
 
 /// The report.
 pub fn markdown(story: &Story<'_>) -> String {
@@ -40,8 +40,12 @@ pub fn markdown(story: &Story<'_>) -> String {
             let output = progress::result_text(&end.output);
             if !output.is_empty() {
                 // Indented, because what was found may hold fences.
-                let lines = output.lines().take(100).map(|line| format!("\n    {line}"));
+                let lines = output.lines().take(RESULT).map(|line| format!("\n    {line}"));
                 let _ = writeln!(page, "{}", lines.collect::<String>());
+                let more = output.lines().count().saturating_sub(RESULT);
+                if more > 0 {
+                    let _ = writeln!(page, "\nand {more} more lines: `artoo tasks show --json`");
+                }
             }
             let _ = writeln!(page, "\n## How sure is that?\n\n{}\n", how_sure(end));
             let mut list = |grounds: &[Grounds], how: &str| {
@@ -74,6 +78,9 @@ pub fn markdown(story: &Story<'_>) -> String {
         }
         if lines.is_empty() {
             page.push_str("nothing\n");
+        }
+        if lines.len() > STEPS {
+            let _ = writeln!(page, "\nand {} more", lines.len() - STEPS);
         }
     };
     memory("Memory that was used", used(story));

@@ -224,6 +224,9 @@ fn published(record: &Record) -> Option<&Envelope> {
     }
 }
 
+/// What is said of a step without an outcome: it may have done something all the same.
+const UNFINISHED: &str = "no outcome: waiting or begun when the task ended";
+
 /// A word of this program's JSON.
 pub fn word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();

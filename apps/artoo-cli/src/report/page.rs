@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 
 use artoo_auditor::page::chart::{Chart, Series, Shape};
 use artoo_auditor::page::sheet::{escaped, grouped, minute, sheet};
+use artoo_protocol::SubTaskId;
 use artoo_protocol::message::{CriterionVerdict, Grounds, OutcomeStatus, SubTaskOutcome, Verdict};
 use artoo_protocol::text::one_line;
 
 use super::words::{decided, how_sure, used, written};
-use super::{Attempt, Round, Story, drawing, word};
+use super::{Attempt, Round, Story, UNFINISHED, drawing, word};
 use crate::progress;
 
 /// When a page is so long, in bytes, the details of further steps are left out.
@@ -98,15 +99,23 @@ fn result(html: &mut String, story: &Story<'_>) {
         html.push_str("<section class=\"card wide\"><h2>Result</h2><p>This task has not ended.</p></section>");
         return;
     };
-    let output: String = progress::result_text(&end.output).chars().take(RESULT).collect();
-    let output = if output.is_empty() {
+    let whole = progress::result_text(&end.output);
+    let output: String = whole.chars().take(RESULT).collect();
+    let mut shown = if output.is_empty() {
         String::new()
     } else {
         format!("<pre>{}</pre>", pre(&output))
     };
+    let more = whole.chars().count().saturating_sub(RESULT);
+    if more > 0 {
+        let _ = write!(
+            shown,
+            "<p>and {more} more characters: <code>artoo tasks show --json</code></p>"
+        );
+    }
     let _ = write!(
         html,
-        "<section class=\"card wide\"><h2>Result</h2><p>{}</p>{output}</section>",
+        "<section class=\"card wide\"><h2>Result</h2><p>{}</p>{shown}</section>",
         escaped(&end.summary)
     );
 }
@@ -237,8 +246,23 @@ fn steps(html: &mut String, number: usize, round: &Round<'_>) {
         }
         step(html, round, outcome);
     }
-    if round.outcomes.is_empty() {
-        html.push_str("<p>No step came to an end.</p>");
+    // A task may end in the middle of a step; what was tried until then was done.
+    let mut has_begun = !round.outcomes.is_empty();
+    for (id, intent, _) in round.steps().filter(|(id, ..)| round.status(id).is_none()) {
+        if round.attempts.iter().all(|attempt| attempt.result.subtask_id != *id) {
+            continue;
+        }
+        has_begun = true;
+        if html.len() > FULL {
+            left_out += 1;
+            continue;
+        }
+        let _ = write!(html, "<details open><summary>{} ({UNFINISHED})</summary>", text(intent));
+        attempts(html, round, id);
+        html.push_str("</details>");
+    }
+    if !has_begun {
+        html.push_str("<p>No step was tried to its end.</p>");
     }
     if left_out > 0 {
         let _ = write!(
@@ -271,13 +295,7 @@ fn step(html: &mut String, round: &Round<'_>, outcome: &SubTaskOutcome) {
         word(&outcome.status).replace('_', " "),
         text(&outcome.intent)
     );
-    for attempt in round
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.result.subtask_id == outcome.subtask_id)
-    {
-        tried(html, attempt);
-    }
+    attempts(html, round, &outcome.subtask_id);
     if !outcome.criteria_verdicts.is_empty() {
         html.push_str("<table>");
         for verdict in &outcome.criteria_verdicts {
@@ -289,6 +307,12 @@ fn step(html: &mut String, round: &Round<'_>, outcome: &SubTaskOutcome) {
         let _ = write!(html, "<p>{}</p>", text(reason));
     }
     html.push_str("</details>");
+}
+
+fn attempts(html: &mut String, round: &Round<'_>, of: &SubTaskId) {
+    for attempt in round.attempts.iter().filter(|attempt| attempt.result.subtask_id == *of) {
+        tried(html, attempt);
+    }
 }
 
 fn tried(html: &mut String, attempt: &Attempt<'_>) {
@@ -344,6 +368,9 @@ fn memory(html: &mut String, story: &Story<'_>) {
                 let _ = write!(html, "<li>{}</li>", text(line));
             }
             html.push_str("</ul>");
+            if lines.len() > MEMORIES {
+                let _ = write!(html, "<p>and {} more</p>", lines.len() - MEMORIES);
+            }
         }
         html.push_str("</section>");
     };

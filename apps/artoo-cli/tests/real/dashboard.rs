@@ -510,6 +510,58 @@ fn a_double_click_says_nothing_to_the_next_question() {
 /// Where processes can be told for certain.
 #[test]
 #[cfg(target_os = "linux")]
+fn stopping_takes_two_presses_and_a_refusal_stays_to_be_read() {
+    let Some(mut tab) = Tab::open() else { return };
+    let sandbox = Sandbox::new();
+    let (server, asked) = silent_model();
+    let task = Running::start(&mut sandbox.with_model(&server, &["write a poem"]));
+    asked.recv_timeout(LIMIT).unwrap();
+    let page = Served::of(&sandbox);
+    tab.size(390, false);
+    tab.go(&page.url());
+    tab.shows("write a poem");
+    // What is answered to the page, and how often it looks.
+    tab.value(
+        "(() => {
+            window.refuse = true;
+            window.looks = 0;
+            const fetched = window.fetch;
+            window.fetch = (url, options) => {
+                if (String(url).includes('/api/live')) window.looks += 1;
+                if (window.refuse && String(url).includes('/api/abort')) {
+                    return Promise.resolve(new Response('It can only be stopped where it was started.', { status: 409 }));
+                }
+                return fetched(url, options);
+            };
+            document.querySelector('.stop').focus();
+            document.querySelector('.stop').click();
+         })()",
+    );
+    tab.until("document.querySelector('.stop').textContent === 'Really stop it?'");
+    // Too soon to be meant.
+    tab.value("document.querySelector('.stop').click()");
+    tab.until("(document.querySelector('.stop.sure') && document.querySelector('.stop').click(), document.querySelector('[role=status]').textContent.includes('where it was started'))");
+    tab.value("window.looks = 0");
+    tab.until("window.looks >= 3");
+    assert_eq!(
+        tab.value("document.querySelector('[role=status]').textContent"),
+        "It can only be stopped where it was started."
+    );
+    assert_eq!(
+        tab.value("document.activeElement === document.querySelector('.stop')"),
+        true
+    );
+    tab.is_legible();
+    tab.value("window.refuse = false; document.querySelector('.stop').click()");
+    tab.until("!document.querySelector('.stop') || (document.querySelector('.stop.sure') && document.querySelector('.stop').click(), false)");
+    task.wait().ended(130);
+    tab.shows("Nothing runs");
+    assert_eq!(tab.faults, Vec::<String>::new());
+}
+
+/// Where processes can be told for certain.
+#[test]
+#[cfg(target_os = "linux")]
 fn a_task_of_another_process_is_stopped_as_by_ctrl_c() {
     let sandbox = Sandbox::new();
     let (server, asked) = silent_model();

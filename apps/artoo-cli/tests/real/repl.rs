@@ -53,6 +53,16 @@ fn two_tasks_and_commands_in_one_conversation() {
     pty.expect("artoo> ");
     pty.send("\u{1b}[A");
     pty.expect("/nonsense");
+    // The first of these clears the line, however many came before.
+    pty.send("\u{3}");
+    pty.expect("artoo> ");
+    pty.send("\u{3}");
+    pty.expect("once more");
+    pty.expect("artoo> ");
+    pty.send("never mind");
+    pty.expect("never mind");
+    pty.send("\u{3}");
+    pty.expect("artoo> ");
     pty.send("\u{3}");
     pty.expect("once more");
     pty.expect("artoo> ");

@@ -174,6 +174,18 @@ fn whoever_stops_the_conversation_stops_its_task() {
 }
 
 #[test]
+fn whoever_stops_a_conversation_that_waits_for_a_line_is_told() {
+    let sandbox = Sandbox::new();
+    let Some(mut pty) = Pty::start(&sandbox.artoo(&[])) else {
+        return;
+    };
+    pty.expect("artoo> ");
+    pty.signal(Signal::TERM);
+    pty.expect("stopped by SIGTERM");
+    assert_eq!(pty.wait(), Some(130));
+}
+
+#[test]
 fn a_reader_that_goes_away_stops_the_task_whose_messages_it_read() {
     rounds("closed pipe", |sandbox, server| {
         let mut child = sandbox

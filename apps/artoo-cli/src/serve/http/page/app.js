@@ -12,7 +12,7 @@ const frames = window.trustedTypes
 const $ = id => document.getElementById(id);
 const now = { live: { number: 0, value: null }, past: { number: 0, value: null } };
 const asked = new Map();
-const sure = new Map();
+const stops = new Map();
 let token = "", shownAs = null, timer = 0, drawn = 0;
 
 // ---- Elements
@@ -288,13 +288,16 @@ function running(view) {
     parts.push(card(el("h2", {}, "Last ended"), el("ul", { class: "list" }, now.past.value.tasks.slice(0, 5).map(item)),
       el("p", {}, el("a", { href: "#past" }, "all that ran"))));
   }
+  for (const task of stops.keys()) if (!live.tasks.some(running => running.task === task)) stops.delete(task);
+  const focused = document.activeElement;
   view.replaceChildren(...parts);
+  if (focused !== document.activeElement && view.contains(focused)) focused.focus({ preventScroll: true });
   tick();
 }
 
 function runningCard(task) {
   return card(
-    el("div", { class: "row" }, el("h2", { class: "grow" }, task.input || task.task), abortButton(task)),
+    el("div", { class: "row" }, el("h2", { class: "grow" }, task.input || task.task), stopping(task)),
     task.intent ? soft(task.intent) : null,
     el("div", { class: "figures" },
       figure("–", task.clock && "stands_at_ms" in task.clock ? "time, stopped while it waits for you" : "time",
@@ -338,35 +341,48 @@ function signals(task) {
     last.rationale ? soft(last.rationale) : null];
 }
 
-/// Stopping takes two presses, of which the second one must come soon, but not as the second half of a double click.
-function abortButton(task) {
+/// How to stop a task. Its button stays the same element while the task runs, so that it keeps the focus, and what was answered stays beside it.
+function stopping(task) {
   if (task.abort.how === "terminal") {
     return el("span", { class: "soft side" }, task.abort.pid ? `to stop it: Ctrl+C where process ${task.abort.pid} runs` : "to stop it: Ctrl+C where it runs");
   }
-  const until = sure.get(task.task) || 0;
-  const isSure = until > Date.now();
-  const isNew = isSure && until - SURE + SETTLED > Date.now();
-  const press = async event => {
-    if (event.detail > 1) return;
-    if ((sure.get(task.task) || 0) < Date.now()) {
-      sure.set(task.task, Date.now() + SURE);
-      setTimeout(draw, SETTLED + 50);
-      setTimeout(draw, SURE + 50);
-      return draw();
+  if (!stops.has(task.task)) stops.set(task.task, stopOf(task.task));
+  const { element, button } = stops.get(task.task);
+  if (task.abort.how === "signal") button.title = `sends Ctrl+C to process ${task.abort.pid}`;
+  return element;
+}
+
+/// Stopping takes two presses, of which the second one must come soon, but not as the second half of a double click.
+function stopOf(task) {
+  let asked = 0, given = false;
+  const said = el("span", { class: "soft side", role: "status" });
+  const button = el("button", { type: "button", class: "stop" }, "Stop");
+  const isSure = () => asked + SURE > Date.now();
+  const show = () => {
+    button.className = isSure() ? "stop sure" : "stop";
+    button.textContent = isSure() ? "Really stop it?" : "Stop";
+  };
+  button.addEventListener("click", async event => {
+    if (event.detail > 1 || given) return;
+    if (!isSure()) {
+      asked = Date.now();
+      setTimeout(show, SURE + 50);
+      return show();
     }
-    sure.delete(task.task);
+    if (asked + SETTLED > Date.now()) return;
+    asked = 0;
+    given = true;
+    show();
     try {
-      state("live", (await (await ask("/api/abort", { task: task.task })).json()).done);
+      said.textContent = (await (await ask("/api/abort", { task })).json()).done;
     } catch (error) {
       if (error instanceof Refused) return closed(error.message);
-      state("lost", error.message);
+      said.textContent = error.message;
     }
-    clearTimeout(timer);
-    timer = setTimeout(poll, LOOK);
-    draw();
-  };
-  const where = task.abort.how === "signal" ? `sends Ctrl+C to process ${task.abort.pid}` : null;
-  return el("button", { type: "button", class: isSure ? "stop sure" : "stop", title: where, disabled: isNew, on: { click: press } }, isSure ? "Really stop it?" : "Stop");
+    given = false;
+    poll();
+  });
+  return { element: el("span", { class: "row" }, said, button), button };
 }
 
 /// Clocks go on between two answers.
