@@ -174,6 +174,8 @@ pub fn acts(asked: &Call, call: CallId, cost: f64) -> Vec<Act> {
         Outcome::Failed(why) => acts.push(Act::ModelFailed {
             call,
             error: one_line(why, 300),
+            usage: asked.usage,
+            cost: Finite::new(cost).unwrap_or_default(),
         }),
     }
     acts
@@ -293,6 +295,7 @@ mod tests {
                 output_tokens: 7,
                 cached_tokens: 0,
                 requests: 1,
+                estimated: false,
             },
             elapsed: Millis(900),
             outcome: Outcome::Rule {

@@ -21,10 +21,29 @@ use crate::output;
 
 type Opened = Option<Result<Arc<Memory>, MemoryError>>;
 
+/// What was said before the store was open.
+enum Early {
+    Memory(Megram),
+    Feedback {
+        rule: MegramId,
+        content: String,
+        now: Timestamp,
+    },
+}
+
+impl Early {
+    fn say(self, memory: &Memory) {
+        match self {
+            Self::Memory(megram) => memory.write(megram),
+            Self::Feedback { rule, content, now } => memory.record_negative_feedback(&rule, &content, now),
+        }
+    }
+}
+
 /// The memory of this process, perhaps not open yet.
 pub struct LateMemory {
     opened: watch::Receiver<Opened>,
-    early: Arc<Mutex<Vec<Megram>>>,
+    early: Arc<Mutex<Vec<Early>>>,
     /// Hears which groups were written to: the Dreamer.
     written: UnboundedSender<GroupKey>,
     redactor: Redactor,
@@ -35,7 +54,7 @@ impl LateMemory {
     pub fn open(data: &Path, clock: Arc<dyn Clock>, redactor: Redactor) -> (Self, UnboundedReceiver<GroupKey>) {
         let (written, hears) = unbounded_channel();
         let (sender, opened) = watch::channel(None);
-        let early = Arc::new(Mutex::new(Vec::new()));
+        let early = Arc::new(Mutex::new(Vec::<Early>::new()));
         let (folder, kept) = (data.join("memory.leveldb"), Arc::clone(&early));
         let spawned = std::thread::Builder::new()
             .name("artoo-memory-open".into())
@@ -45,7 +64,7 @@ impl LateMemory {
                 let result = result.map_err(|e| MemoryError { message: e.to_string() });
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 match &result {
-                    Ok(memory) => kept.drain(..).for_each(|megram| memory.write(megram)),
+                    Ok(memory) => kept.drain(..).for_each(|early| early.say(memory)),
                     Err(error) => output::note(&format!("artoo: {error}; this task goes on without memory")),
                 }
                 // Still under the lock: a write now either finds the memory or was drained above.
@@ -71,6 +90,16 @@ impl LateMemory {
         self.memory().await
     }
 
+    /// To the memory, or kept until it is open. What cannot be kept was told when opening failed.
+    fn say(&self, what: Early) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*self.opened.borrow() {
+            Some(Ok(memory)) => what.say(memory),
+            Some(Err(_)) => {}
+            None => early.push(what),
+        }
+    }
+
     async fn memory(&self) -> Result<Arc<Memory>, MemoryError> {
         let mut opened = self.opened.clone();
         let ready = opened.wait_for(Option::is_some).await.map_err(|_| MemoryError {
@@ -93,12 +122,7 @@ impl MemoryService for LateMemory {
         megram.entity = self.redactor.text(&megram.entity);
         // Without a Dreamer nobody hears it.
         let _ = self.written.send(GroupKey::new(&megram.space, &megram.entity));
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*self.opened.borrow() {
-            Some(Ok(memory)) => memory.write(megram),
-            Some(Err(_)) => {}
-            None => early.push(megram),
-        }
+        self.say(Early::Memory(megram));
     }
 
     async fn query_c(&self, space: &str, entity: &str) -> Result<Vec<SopRecord>, MemoryError> {
@@ -122,9 +146,11 @@ impl MemoryService for LateMemory {
     }
 
     fn record_negative_feedback(&self, rule: &MegramId, content: &str, now: Timestamp) {
-        if let Some(Ok(memory)) = &*self.opened.borrow() {
-            memory.record_negative_feedback(rule, content, now);
-        }
+        self.say(Early::Feedback {
+            rule: rule.clone(),
+            content: self.redactor.text(content),
+            now,
+        });
     }
 
     async fn flush(&self) -> Result<(), MemoryError> {
@@ -137,5 +163,46 @@ impl MemoryService for LateMemory {
             // Told when opening failed; there is nothing to close.
             Err(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use artoo_bus::SystemClock;
+    use artoo_memory::kv::InMemoryKv;
+
+    /// What is said while the store is being opened is said to it afterwards, in its order.
+    #[tokio::test]
+    async fn feedback_on_a_rule_waits_for_the_store_to_be_open() {
+        let (opens, opened) = watch::channel(None);
+        let memory = LateMemory {
+            opened,
+            early: Arc::default(),
+            written: unbounded_channel().0,
+            redactor: Redactor::default(),
+        };
+        let now = SystemClock.now();
+        memory.write(Memory::wish(MegramId::new("rule"), "use yarn", now));
+        memory.record_negative_feedback(&MegramId::new("rule"), "yarn is not installed", now);
+        let store = Memory::start(
+            Arc::new(InMemoryKv::new()),
+            Arc::new(SystemClock),
+            Arc::new(|_: &str| {}),
+        );
+        let store = Arc::new(store.unwrap());
+        memory
+            .early
+            .lock()
+            .unwrap()
+            .drain(..)
+            .for_each(|early| early.say(&store));
+        opens.send_replace(Some(Ok(store)));
+        memory.record_negative_feedback(&MegramId::new("rule"), "nor is node", now);
+        let potentials = memory.query_mk("user:preference", "env:local", now).await.unwrap();
+        assert!(
+            (potentials.decision.get() - (1.0 - 2.0 * 0.85)).abs() < 1e-6,
+            "{potentials:?}"
+        );
     }
 }

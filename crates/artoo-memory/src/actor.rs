@@ -338,6 +338,7 @@ mod tests {
         let resumed = artoo_protocol::message::TaskResumed {
             task_id: task(),
             away_ms: Millis(3_600_000),
+            person_present: None,
         };
         assert_eq!(actor.step(at(), heard(Role::Runtime, resumed)), []);
         let back = at().plus(Millis(3_600_000));

@@ -204,7 +204,7 @@ impl<'a> Txn<'a> {
             let stored = self.get(keys::sums(&group.space, &group.entity).as_bytes())?;
             let sums = match stored.and_then(|value| Sums::decode(&value)) {
                 Some(sums) => sums,
-                None => self.summed(group)?,
+                None => self.found_lost(group)?,
             };
             self.groups.insert(
                 group.clone(),
@@ -223,7 +223,7 @@ impl<'a> Txn<'a> {
     }
 
     /// Sums the entries of a group one by one.
-    fn summed(&mut self, group: &GroupKey) -> Result<Sums, KvError> {
+    pub(crate) fn summed(&mut self, group: &GroupKey) -> Result<Sums, KvError> {
         let (mut sums, now) = (Sums::default(), self.now);
         let mut asides = Vec::new();
         self.each(

@@ -21,7 +21,7 @@
 //! | `a\|<space>\|<entity>` | the sums of a group, by rate |
 //! | `f\|<space>\|<entity>\|<id>` | as `t\|`, for what the sums leave out |
 //! | `p\|<id>\|<by>` | how `by` stopped `id` from counting |
-//! | `o\|<id>\|<by>` | the same, where `id` is not (yet) there |
+//! | `o\|<id>\|<by>` | the same, where `id` is not (yet) there, or in another group |
 //! | `h\|<tool>\|<time>\|<space>\|<entity>` | nothing: groups of tools by how long they will count |
 //! | `i\|<space>\|<entity>` | the words of an intent's group |
 //! | `v\|derived` | that all of these are complete |
@@ -137,7 +137,7 @@ pub fn ended_by(id: &MegramId) -> String {
     format!("p|{}|", escape(id.as_str()))
 }
 
-/// As [`ended`], for an `id` that is not there.
+/// As [`ended`], for an `id` that is not there, or in another group.
 pub fn orphan(id: &MegramId, by: &MegramId) -> String {
     format!("{}{}", orphans(id), escape(by.as_str()))
 }

@@ -31,7 +31,9 @@ pub mod sums;
 #[cfg(test)]
 mod testing;
 mod ties;
+mod verify;
 pub mod view;
+mod walk;
 mod worker;
 
 pub use actor::MemoryActor;

@@ -6,13 +6,13 @@
 //! Owns: opening, commits, records by id. Must not know: potentials' thresholds, threads.
 
 use crate::cache::Cache;
-use crate::commit::Txn;
-use crate::kv::{Batch, Kv, KvError, Pair, REPAIRED_KEY};
+use crate::commit::{Changed, Txn};
+use crate::kv::{Batch, Kv, KvError, REPAIRED_KEY};
 use crate::near::Intents;
 use crate::sums::Sums;
 use crate::view::GroupKey;
 use crate::{codec, keys};
-use artoo_protocol::message::{Level, Megram};
+use artoo_protocol::message::Megram;
 use artoo_protocol::{MegramId, Timestamp, text};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::BuildHasher;
@@ -180,7 +180,10 @@ impl Records {
             .iter()
             .any(|edit| matches!(edit, Edit::Remove(_) | Edit::Fold { .. }));
         let words = self.changed_words(&batch);
-        self.kv.apply(batch)?;
+        if let Err(error) = self.kv.apply(batch) {
+            self.distrust(&groups);
+            return Err(error);
+        }
         let mut cache = lock(&self.cache);
         cache.change();
         if removes {
@@ -192,6 +195,18 @@ impl Records {
         drop(cache);
         self.note_words(&words);
         Ok(stored)
+    }
+
+    /// After a batch that failed and was perhaps written all the same: what was read of these groups before it must not be kept.
+    fn distrust(&self, groups: &Changed) {
+        let mut cache = lock(&self.cache);
+        cache.change();
+        for (group, _) in groups {
+            cache.forget(group);
+        }
+        cache.forget_records();
+        drop(cache);
+        *lock(&self.intents) = None;
     }
 
     /// Appends one record, whose moment is the present.
@@ -285,29 +300,6 @@ impl Records {
         Ok(())
     }
 
-    /// All records of a group, by id, also those that no longer count.
-    pub fn group(&self, space: &str, entity: &str) -> Result<Vec<Megram>, KvError> {
-        self.indexed(&keys::group(&tag(space), &tag(entity)))
-    }
-
-    /// All records of a level, by id.
-    pub fn level(&self, level: Level) -> Result<Vec<Megram>, KvError> {
-        self.indexed(&keys::levels(level))
-    }
-
-    /// Every record, by id.
-    pub fn all(&self) -> Result<Vec<Megram>, KvError> {
-        self.indexed(keys::RECORDS)
-    }
-
-    /// Every record in the order of ids, at most `limit`, beginning after `after`.
-    pub fn page(&self, after: Option<&MegramId>, limit: usize) -> Result<Vec<Megram>, KvError> {
-        let after = after.map(|id| keys::record(id).into_bytes());
-        let pairs = self.kv.scan(keys::RECORDS.as_bytes(), after.as_deref(), limit)?;
-        let ids: Vec<MegramId> = pairs.iter().filter_map(|(key, _)| keys::id_of(key)).collect();
-        self.get_many(&ids)
-    }
-
     /// Notes that these records were recalled.
     pub fn mark_recalled<'a>(
         &self,
@@ -324,6 +316,11 @@ impl Records {
     /// How many damaged records were met and passed over since the last call.
     pub fn take_damaged(&self) -> u64 {
         self.damaged.swap(0, Ordering::Relaxed)
+    }
+
+    /// The same number, left for whoever takes it.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// Whether everything derived is there. It is not in a store of the version before, nor after a repair that was cut short.
@@ -362,38 +359,84 @@ impl Records {
             cache.put(group.clone(), sums);
         }
     }
-
-    fn indexed(&self, prefix: &str) -> Result<Vec<Megram>, KvError> {
-        let mut found = Vec::new();
-        self.each_page(prefix, &mut |page| {
-            let ids: Vec<MegramId> = page.iter().filter_map(|(key, _)| keys::id_of(key)).collect();
-            found.extend(self.get_many(&ids)?);
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    pub(crate) fn each_page(
-        &self,
-        prefix: &str,
-        on_page: &mut dyn FnMut(Vec<Pair>) -> Result<(), KvError>,
-    ) -> Result<(), KvError> {
-        let mut after: Option<Vec<u8>> = None;
-        loop {
-            let page = self.kv.scan(prefix.as_bytes(), after.as_deref(), PAGE)?;
-            let is_last = page.len() < PAGE;
-            after = page.last().map(|(key, _)| key.clone());
-            if !page.is_empty() {
-                on_page(page)?;
-            }
-            if is_last {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// A panic elsewhere cannot leave what is behind these locks half changed in a way that matters.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::{InMemoryKv, Notice, Pair};
+    use crate::testing::{at, megram};
+    use std::sync::OnceLock;
+
+    /// A disk that takes what it says it did not take, while somebody reads.
+    struct Lying {
+        kv: InMemoryKv,
+        lies: AtomicBool,
+        reader: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    }
+
+    impl Kv for Lying {
+        fn get_many(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError> {
+            self.kv.get_many(keys)
+        }
+        fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, KvError> {
+            self.kv.scan(prefix, after, limit)
+        }
+        fn apply(&self, batch: Batch) -> Result<(), KvError> {
+            if !self.lies.swap(false, Ordering::SeqCst) {
+                return self.kv.apply(batch);
+            }
+            (self.reader.get().unwrap())();
+            self.kv.apply(batch)?;
+            Err(KvError::Io("broken disk".to_owned()))
+        }
+        fn flush(&self) -> Result<(), KvError> {
+            Ok(())
+        }
+        fn close(&self) -> Result<(), KvError> {
+            Ok(())
+        }
+        fn take_notices(&self) -> Vec<Notice> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_write_that_failed_and_came_all_the_same_is_not_kept() {
+        const INTENT: &str = "intent:count_all_files";
+        let kv = Arc::new(Lying {
+            kv: InMemoryKv::new(),
+            lies: AtomicBool::new(false),
+            reader: OnceLock::new(),
+        });
+        let records = Arc::new(Records::open(kv.clone()).unwrap());
+        records.store(&megram("1", INTENT, "path:/a", 0.5, 1.0)).unwrap();
+        let attention = |records: &Records| {
+            let potentials = records.potentials(INTENT, "path:/a", at()).unwrap();
+            (
+                potentials.attention.get(),
+                records.nearest("sort every line", 9).unwrap().len(),
+            )
+        };
+        assert_eq!(attention(&records), (0.5, 0));
+        let reader = Arc::downgrade(&records);
+        let read = move || {
+            let records = reader.upgrade().unwrap();
+            let before = records.potentials(INTENT, "path:/a", at()).unwrap();
+            assert!((before.attention.get() - 0.5).abs() < 1e-12);
+        };
+        assert!(kv.reader.set(Box::new(read)).is_ok());
+        let mut second = megram("2", INTENT, "path:/a", 0.25, 1.0);
+        second.content = "Worked for “sort every line”.".to_owned();
+        kv.lies.store(true, Ordering::SeqCst);
+        assert!(records.commit(&[Edit::Store(second.clone())], at()).is_err());
+        assert_eq!(attention(&records), (0.75, 1), "it came");
+        assert_eq!(records.commit(&[Edit::Store(second)], at()).unwrap(), [Stored::Known]);
+        assert_eq!(attention(&records), (0.75, 1));
+    }
 }

@@ -5,6 +5,7 @@
 //!
 //! Owns: storing and removing one record within a commit. Must not know: batches, sums.
 
+use crate::bounds::{ID_MAX, names_too_long_an_id};
 use crate::commit::Txn;
 use crate::entry::Entry;
 use crate::kv::KvError;
@@ -15,8 +16,6 @@ use artoo_protocol::MegramId;
 use artoo_protocol::message::{Level, MacroState, Megram};
 use std::collections::BTreeSet;
 
-/// Longest id, in bytes.
-const ID_MAX: usize = 200;
 /// The record named replaces the other.
 const REPLACED: &[u8] = b"r";
 /// The record named is a rule that was distilled from the other.
@@ -44,6 +43,11 @@ impl Txn<'_> {
             } else {
                 Stored::Refused("another memory has this id")
             });
+        }
+        if names_too_long_an_id(megram) {
+            return Ok(Stored::Refused(
+                "the id of a memory that it names is longer than 200 bytes",
+            ));
         }
         if self.is_part(megram)? {
             return Ok(Stored::Known);
@@ -171,14 +175,13 @@ impl Txn<'_> {
 
     /// Writes down whom this record ends, and who has been waiting to end it.
     pub(crate) fn link(&mut self, megram: &Megram) -> Result<(), KvError> {
-        let ends = megram.supersedes.iter().map(|id| (id, REPLACED));
-        for (target, kind) in megram.sources.iter().map(|id| (id, DISTILLED)).chain(ends) {
+        for (target, kind) in kinds(megram) {
             match self.record(target)? {
                 Some(other) if GroupKey::of(&other) == GroupKey::of(megram) => {
                     self.put(keys::ended(target, &megram.id), kind);
                 }
-                Some(_) => {}
-                None => {
+                // One of another group may go, and come back in this one.
+                Some(_) | None => {
                     self.put(keys::orphan(target, &megram.id), kind);
                     self.has_orphans = true;
                 }
@@ -190,8 +193,10 @@ impl Txn<'_> {
         for (key, kind) in self.all(keys::orphans(&megram.id).as_bytes())? {
             if let Some(by) = keys::id_of(&key)
                 && let Some(other) = self.record(&by)?
-                && GroupKey::of(&other) == GroupKey::of(megram)
             {
+                if GroupKey::of(&other) != GroupKey::of(megram) {
+                    continue;
+                }
                 self.put(keys::ended(&megram.id, &by), kind);
             }
             self.delete_bytes(key);
@@ -223,6 +228,12 @@ impl Txn<'_> {
         }
         Ok(false)
     }
+}
+
+/// Whom a record ends, and how: of two ways the later counts.
+pub(crate) fn kinds(megram: &Megram) -> impl Iterator<Item = (&MegramId, &'static [u8])> {
+    let ends = megram.supersedes.iter().map(|id| (id, REPLACED));
+    megram.sources.iter().map(|id| (id, DISTILLED)).chain(ends)
 }
 
 pub(crate) fn targets(megram: &Megram) -> impl Iterator<Item = &MegramId> {

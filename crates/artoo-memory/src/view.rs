@@ -50,6 +50,12 @@ impl GroupKey {
         Some(Self { space, entity })
     }
 
+    /// That of a key that finds a group of a tool.
+    pub(crate) fn of_hot(key: &[u8]) -> Option<Self> {
+        let [_, _, space, entity] = keys::parts(key).and_then(|parts| <[String; 4]>::try_from(parts).ok())?;
+        Some(Self { space, entity })
+    }
+
     /// The group that a stored record belongs to.
     pub fn of(megram: &Megram) -> Self {
         Self {

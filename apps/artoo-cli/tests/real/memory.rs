@@ -58,7 +58,10 @@ fn what_looks_like_a_key_is_masked_in_wishes_and_imports_and_that_is_said() {
     let harmless = sandbox.run(&["memory", "remember", "the key words come first"]);
     assert!(!harmless.ended(0).err.contains("asterisks"), "{harmless:#?}");
 
-    let line = megram(1, &just_now(), "accept", 0.9, 1.0).replace("Way 1 was taken.", &format!("Worked with {token}."));
+    // Also where it comes from is told.
+    let line = megram(1, &just_now(), "accept", 0.9, 1.0)
+        .replace("Way 1 was taken.", &format!("Worked with {token}."))
+        .replace("count_files_", &format!("{token} count_files_"));
     let file = sandbox.file("memories.jsonl", &line);
     let imported = sandbox.run(&["memory", "import", file.to_str().unwrap(), "--json"]);
     assert!(imported.ended(0).err.contains("1 memories held"), "{imported:#?}");
@@ -502,10 +505,25 @@ fn damage_is_named_by_whoever_looks() {
         assert!(export.ended(1).err.contains(says), "{export:#?}");
         let list = sandbox.run(&["memory", "list"]);
         assert!(list.ended(0).err.contains(says), "{list:#?}");
-        // What changes it repairs it, and says so; then all is well.
-        let wish = sandbox.run(&["memory", "dream"]);
-        assert!(wish.ended(0).err.contains("damaged"), "{wish:#?}");
+        // Whoever asks for it repairs it, and is told so; then all is well.
+        assert!(list.err.contains("artoo memory repair"), "{list:#?}");
+        let repair = sandbox.run(&["memory", "repair", "--json"]);
+        let said = repair.ended(1).json();
+        assert_eq!(
+            (&said["sound"], &said["files_damaged"]),
+            (&json!(true), &json!(true)),
+            "{said}"
+        );
+        assert!(
+            said["pieces_lost"].as_u64().unwrap() > 0 && repair.err.contains("damaged"),
+            "{repair:#?}"
+        );
         sandbox.run(&["memory", "export"]).ended(0);
+        sandbox.run(&["memory", "verify"]).ended(0);
+        assert_eq!(
+            sandbox.run(&["memory", "repair", "--json"]).ended(0).json()["files_damaged"],
+            false
+        );
     };
     let flip = |sandbox: &Sandbox| {
         let table = &files(sandbox, ".ldb")[0];
@@ -521,6 +539,150 @@ fn damage_is_named_by_whoever_looks() {
         file.set_len(length - 40).unwrap();
     };
     check(&cut, "cut short");
+}
+
+/// The store of a sandbox, changed by somebody who knows its keys.
+fn changed(sandbox: &Sandbox, change: impl FnOnce(&mut artoo_memory::kv::Batch)) {
+    use artoo_memory::kv::{Batch, Kv as _, LevelKv, LevelSettings};
+    let folder = sandbox.data().join("memory.leveldb");
+    let kv = LevelKv::open(&folder, "now", LevelSettings::default()).unwrap();
+    let mut batch = Batch::new();
+    change(&mut batch);
+    kv.apply(batch).unwrap();
+    kv.close().unwrap();
+}
+
+/// What a task would not notice: keys that are missing, lead nowhere, or say something else.
+#[test]
+fn what_is_derived_is_mended_by_the_command_that_verify_names() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["memory", "repair"]).ended(0);
+    assert_eq!(
+        sandbox.run(&["memory", "repair", "--json"]).ended(0).json()["records"],
+        0
+    );
+    filled(&sandbox, &just_now());
+    let whole = sandbox.run(&["memory", "repair", "--json"]).ended(0).json();
+    assert_eq!(
+        (&whole["sound"], &whole["lost"], &whole["records"]),
+        (&json!(true), &json!(0), &json!(6))
+    );
+    changed(&sandbox, |batch| {
+        batch.delete("i|intent:count_the_files|env:local");
+        batch.delete("l|M|01900003");
+        batch.put("o|nobody|01900003", "s");
+        batch.put("h|tool:shell|0000000000000000|tool:shell|path:/a", "");
+        batch.put("a|intent:count_the_files|env:local", "no sums");
+    });
+    let verify = sandbox.run(&["memory", "verify"]);
+    assert!(
+        verify
+            .ended(1)
+            .out
+            .contains("2 keys missing, 2 keys lead nowhere, 1 sums wrong"),
+        "{verify:#?}"
+    );
+    assert!(verify.err.contains("artoo memory repair"), "{verify:#?}");
+    let repair = sandbox.run(&["memory", "repair"]);
+    assert!(
+        repair.ended(0).out.contains("mended: 6 memories, 6 of them count"),
+        "{repair:#?}"
+    );
+    assert!(
+        sandbox
+            .run(&["memory", "verify"])
+            .ended(0)
+            .out
+            .contains("sound: 6 memories")
+    );
+}
+
+/// A store of which nothing can be read is not an empty one.
+#[test]
+fn memories_that_cannot_be_read_are_counted_and_hide_no_others() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, &just_now());
+    let ids: Vec<String> = (0..6).map(|number| format!("0190{number:04}")).collect();
+    changed(&sandbox, |batch| {
+        for id in &ids[..5] {
+            batch.put(format!("m|{id}"), "no memory");
+        }
+    });
+    let stats = sandbox.run(&["memory", "stats"]);
+    assert!(
+        stats.ended(0).out.contains("5 memories cannot be read") && stats.out.contains("1 memories in 1 groups"),
+        "{stats:#?}"
+    );
+    assert!(stats.err.contains("5 memories have a wrong checksum"), "{stats:#?}");
+    assert_eq!(
+        sandbox.run(&["memory", "stats", "--json"]).ended(0).json()["damaged"],
+        5
+    );
+    changed(&sandbox, |batch| batch.put(format!("m|{}", ids[5]), "no memory"));
+    let stats = sandbox.run(&["memory", "stats"]);
+    assert!(
+        stats.ended(0).out.contains("6 memories cannot be read") && !stats.err.contains("empty"),
+        "{stats:#?}"
+    );
+    let repair = sandbox.run(&["memory", "repair"]);
+    assert!(
+        repair.ended(1).err.contains("6 records could not be read"),
+        "{repair:#?}"
+    );
+    assert!(
+        sandbox
+            .run(&["memory", "stats"])
+            .ended(0)
+            .err
+            .contains("memory is empty")
+    );
+}
+
+/// A repair that was killed between its two moves has left the store beside the folder.
+#[test]
+fn who_looks_while_a_repair_is_half_done_sees_what_there_is() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, &just_now());
+    let (folder, rebuilt) = (
+        sandbox.data().join("memory.leveldb"),
+        sandbox.data().join("memory.leveldb.rebuilt"),
+    );
+    std::fs::rename(&folder, &rebuilt).unwrap();
+    assert_eq!(sandbox.run(&["memory", "stats", "--json"]).ended(0).json()["total"], 6);
+    assert_eq!(
+        sandbox.run(&["memory", "verify", "--json"]).ended(0).json()["records"],
+        6
+    );
+    let doctor = sandbox.run(&["doctor"]);
+    assert!(doctor.out.contains("with 6 memories"), "{doctor:#?}");
+    assert!(rebuilt.exists() && !folder.exists(), "looking changes nothing");
+    assert_eq!(
+        sandbox.run(&["memory", "forget", "01900003", "--json"]).ended(0).json()["forgotten"],
+        json!(["01900003"])
+    );
+    assert!(folder.exists() && !rebuilt.exists());
+    assert_eq!(sandbox.run(&["memory", "stats", "--json"]).ended(0).json()["total"], 5);
+}
+
+#[test]
+fn a_digit_or_two_do_not_say_what_is_to_be_forgotten() {
+    let sandbox = Sandbox::new();
+    filled(&sandbox, &just_now());
+    for text in ["3", "00003"] {
+        sandbox
+            .run(&["memory", "forget", text])
+            .refused(2, &["too short", "whole id"]);
+    }
+    sandbox.run(&["memory", "show", "00003"]).ended(0);
+    assert_eq!(sandbox.run(&["memory", "stats", "--json"]).ended(0).json()["total"], 6);
+    sandbox.run(&["memory", "forget", "900003"]).ended(0);
+    let short = megram(7, &just_now(), "accept", 0.9, 1.0).replace("01900007", "7");
+    let file = sandbox.file("short.jsonl", &short);
+    sandbox.run(&["memory", "import", file.to_str().unwrap()]).ended(0);
+    assert_eq!(
+        sandbox.run(&["memory", "forget", "7", "--json"]).ended(0).json()["forgotten"],
+        json!(["7"])
+    );
 }
 
 /// A memory that cannot be opened costs the task nothing but its memory, and that is said.

@@ -4,7 +4,7 @@
 
 use super::choose::Consolidation;
 use super::distil;
-use super::establish::{establish, put_off};
+use super::establish::{establish, put_off, stands};
 use crate::kv::KvError;
 use crate::records::Records;
 use artoo_protocol::model::{ModelError, ModelReply, Usage};
@@ -64,7 +64,8 @@ impl Call {
     }
 }
 
-/// Asks a model for the rule that a group has earned and writes it; what came of it, `None` when the group is gone meanwhile.
+/// Asks a model for the rule that a group has earned and writes it; what came of it, `None` when the group is gone meanwhile, or has
+/// turned against the rule.
 ///
 /// # Errors
 /// [`KvError`] when the store cannot be read or written.
@@ -75,9 +76,10 @@ pub async fn distilled(
     clock: &dyn Clock,
 ) -> Result<Option<Call>, KvError> {
     let at = clock.now();
-    let (store, ids) = (Arc::clone(records), proposal.sources.clone());
-    let lessons = blocking(move || store.get_many(&ids)).await?;
-    if lessons.len() < proposal.sources.len() {
+    let (store, asked) = (Arc::clone(records), proposal.clone());
+    let read = move || Ok((store.get_many(&asked.sources)?, stands(&store, &asked, at)?));
+    let (lessons, stands) = blocking(read).await?;
+    if lessons.len() < proposal.sources.len() || !stands {
         return Ok(None);
     }
     let request = distil::request(&proposal, &lessons).map_err(|error| KvError::Failed(error.to_string()))?;
@@ -90,9 +92,16 @@ pub async fn distilled(
         elapsed: clock.now().since(at),
         outcome: Outcome::NoRule(String::new()),
     };
-    if let Ok(reply) = &answer {
-        call.model.clone_from(&reply.model);
-        (call.usage, call.elapsed) = (reply.usage, reply.elapsed_ms);
+    let spent = match &answer {
+        Ok(reply) => {
+            call.elapsed = reply.elapsed_ms;
+            Some((reply.model.as_str(), &reply.usage))
+        }
+        Err(error) => error.spent(),
+    };
+    if let Some((model, usage)) = spent {
+        model.clone_into(&mut call.model);
+        call.usage = *usage;
     }
     let (store, now) = (Arc::clone(records), clock.now());
     call.outcome = blocking(move || conclude(&store, &proposal, answer, now)).await?;

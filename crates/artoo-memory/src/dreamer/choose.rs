@@ -3,6 +3,7 @@
 //! Owns the policy: promotion in two steps, trust bankruptcy, forgetting, when a group has earned a rule. Must not know the
 //! store, the model or a clock; [`pass`](super::pass) carries the choice out.
 
+use super::standing::would_stand;
 use crate::entry::Entry;
 use crate::potentials::energy;
 use crate::recall::PREFERENCE_SPACE;
@@ -193,7 +194,7 @@ fn choose_group(group: &Group, now: Timestamp, params: &Params) -> Vec<Action> {
         .filter(|entry| !gone.contains_key(&entry.id))
         .collect();
     let sums = sums(left.iter().copied(), now);
-    let learned: Vec<&Entry> = left.into_iter().filter(|entry| is_learned(entry)).collect();
+    let learned: Vec<&Entry> = left.iter().copied().filter(|entry| is_learned(entry)).collect();
     let is_bankrupt =
         |entry: &&Entry| params.judges_rules && entry.level == Level::C && entry.sigma.get() * sums.1 < -TOLERANCE;
     let (bankrupt, rest): (Vec<&Entry>, Vec<&Entry>) = learned.into_iter().partition(is_bankrupt);
@@ -206,7 +207,8 @@ fn choose_group(group: &Group, now: Timestamp, params: &Params) -> Vec<Action> {
         decision: sums.1,
     }));
     let mut promoted = promotions(&rest, &bankrupt);
-    let earned = consolidation(group, &rest, sums, now, params);
+    let earned =
+        consolidation(group, &rest, sums, now, params).filter(|earned| would_stand(earned, left.iter().copied(), now));
     if earned.is_none() || !params.words_rules {
         for repeated in repetitions(&rest, now, params) {
             // Who is among them rises with them.

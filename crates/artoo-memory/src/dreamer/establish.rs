@@ -5,6 +5,8 @@
 use super::carry;
 use super::choose::{Consolidation, Params};
 use super::pass::SLICE;
+use super::standing::would_stand;
+use crate::entry::Entry;
 use crate::keys;
 use crate::kv::{Batch, KvError};
 use crate::potentials::contribution;
@@ -22,7 +24,24 @@ pub fn put_off(records: &Records, proposal: &Consolidation, until: Timestamp) ->
     records.kv().apply(batch)
 }
 
-/// Writes a rule in these words, unless what it was distilled from is no longer there. The rule, where it was written.
+/// Whether the rule would stand in its group as that is now: it may have turned since the rule was proposed.
+///
+/// # Errors
+/// [`KvError`] when the store cannot be read.
+pub fn stands(records: &Records, proposal: &Consolidation, now: Timestamp) -> Result<bool, KvError> {
+    let mut counting: Vec<Entry> = Vec::new();
+    loop {
+        let page = records.entries(&proposal.key, counting.last(), SLICE)?;
+        let is_last = page.len() < SLICE;
+        counting.extend(page);
+        if is_last {
+            return Ok(would_stand(proposal, &counting, now));
+        }
+    }
+}
+
+/// Writes a rule in these words, unless what it was distilled from is no longer there, or it would be bankrupt at once. The rule, where
+/// it was written.
 ///
 /// # Errors
 /// [`KvError`] when the store cannot be read or written.
@@ -52,6 +71,9 @@ pub fn establish(
                     .map(|megram| megram.id),
             );
         }
+    }
+    if !stands(records, proposal, now)? {
+        return Ok(None);
     }
     let rule = carry::rule(proposal, &inherited, words, now);
     let from = proposal.sources.iter().chain(&proposal.supersedes).cloned().collect();

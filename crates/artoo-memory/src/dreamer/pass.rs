@@ -25,7 +25,9 @@ pub const SLICE: usize = 64;
 /// Most edits of a pass in one call of the store: an edit costs some hundred times as much as reading an entry.
 pub(super) const EDITS: usize = 8;
 /// The first entries of so many groups are read in one call: most groups have few.
-const GROUPS: usize = 16;
+const GROUPS: usize = 8;
+/// So many groups are told in one call: whoever asks meanwhile waits for it.
+const GROUPS_TOLD: usize = 32;
 /// Most changes of one pass: a store that was never dreamt of is put in order over several passes.
 pub const CHANGES_MAX: usize = 10_000;
 /// Most groups that one pass proposes for a rule: those with the most attention.
@@ -119,7 +121,7 @@ impl Pass<'_> {
 
     fn everything(&mut self, mut after: Option<GroupKey>, tidied: &mut Tidied) -> Result<(), KvError> {
         loop {
-            let page = self.records.groups(after.as_ref(), SLICE, self.now)?;
+            let page = self.records.groups(after.as_ref(), GROUPS_TOLD, self.now)?;
             let Some(last) = page.last() else {
                 return self.sweep(tidied);
             };

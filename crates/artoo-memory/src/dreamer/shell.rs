@@ -309,12 +309,7 @@ fn note_progress(records: &Records, scope: &Scope, tidied: &Tidied, now: Timesta
 /// What two rounds of calls used together.
 #[must_use]
 pub const fn sum(left: Usage, right: Usage) -> Usage {
-    Usage {
-        input_tokens: left.input_tokens.saturating_add(right.input_tokens),
-        output_tokens: left.output_tokens.saturating_add(right.output_tokens),
-        cached_tokens: left.cached_tokens.saturating_add(right.cached_tokens),
-        requests: left.requests.saturating_add(right.requests),
-    }
+    left.plus(right)
 }
 
 #[cfg(test)]

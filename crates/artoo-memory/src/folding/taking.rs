@@ -7,6 +7,7 @@
 
 use super::FADED;
 use super::exporting::{Exported, Part};
+use crate::bounds::names_too_much;
 use crate::commit::{Edit, Txn};
 use crate::keys;
 use crate::kv::KvError;
@@ -33,19 +34,47 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes some lines in, all or none; what became of each. Durable after the store's next flush.
+    /// Takes some lines in, all or none, unless they are too large to be written in one piece; what became of each. Durable after the
+    /// store's next flush.
     ///
     /// # Errors
     /// When the store cannot be read or written; then it is safe to try again.
     pub fn take(&mut self, lines: &[Exported], now: Timestamp) -> Result<Vec<Stored>, KvError> {
-        let edits: Vec<Option<Edit>> = lines.iter().map(|line| self.edit(line)).collect();
+        match self.take_together(lines, now) {
+            Err(KvError::TooLarge { .. }) if lines.len() > 1 => {
+                let (some, others) = lines.split_at(lines.len() / 2);
+                let mut stored = self.take(some, now)?;
+                stored.extend(self.take(others, now)?);
+                Ok(stored)
+            }
+            Err(KvError::TooLarge { .. }) => Ok(vec![Stored::Refused(
+                "with all that it names and is made of it is too large to be written in one piece",
+            )]),
+            taken => taken,
+        }
+    }
+
+    fn take_together(&mut self, lines: &[Exported], now: Timestamp) -> Result<Vec<Stored>, KvError> {
+        let refused: Vec<Option<&str>> = lines.iter().map(names_too_much).collect();
+        let taken = || {
+            lines
+                .iter()
+                .zip(&refused)
+                .map(|(line, why)| why.is_none().then_some(line))
+        };
+        let edits: Vec<Option<Edit>> = taken().map(|line| self.edit(line?)).collect();
         let made: Vec<Edit> = edits.iter().flatten().cloned().collect();
         let mut stored = self.records.commit(&made, now)?.into_iter();
         let outcomes: Vec<Stored> = edits
             .iter()
-            .map(|edit| edit.as_ref().and_then(|_| stored.next()).unwrap_or(Stored::Known))
+            .zip(&refused)
+            .map(|(edit, refused)| match (refused, edit) {
+                (Some(why), _) => Stored::Refused(why),
+                (None, Some(_)) => stored.next().unwrap_or(Stored::Known),
+                (None, None) => Stored::Known,
+            })
             .collect();
-        for line in lines {
+        for line in taken().flatten() {
             self.note_absent(line, now)?;
         }
         Ok(outcomes)

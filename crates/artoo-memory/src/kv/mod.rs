@@ -18,6 +18,12 @@ pub type Pair = (Vec<u8>, Vec<u8>);
 /// a repair is followed up even when the process ended right after it.
 pub const REPAIRED_KEY: &[u8] = b"v|repaired";
 
+/// Largest batch that is applied, in bytes: half of the largest record of a log that is read back. What is larger is refused before it
+/// is written; once written it would be taken for damage.
+pub const BATCH_MAX: usize = 128 << 20;
+/// What a change costs beside its key and its value, at most.
+const CHANGE_COST: usize = 16;
+
 /// An ordered store of bytes.
 ///
 /// Every call is complete when it returns: a read sees every batch applied before it. What was applied survives
@@ -94,6 +100,16 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Bytes of key and value.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Put { key, value } => key.len() + value.len(),
+            Self::Delete { key } => key.len(),
+        }
+    }
+}
+
 /// Changes that become visible together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -125,23 +141,48 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// Refuses a batch with an empty key: the stores below cannot hold one.
+    /// Refuses a batch with an empty key, and one that is too large: the stores below cannot hold either.
     fn check(&self) -> Result<(), KvError> {
         let empty = self.changes.iter().any(|change| match change {
             Change::Put { key, .. } | Change::Delete { key } => key.is_empty(),
         });
-        if empty { Err(KvError::EmptyKey) } else { Ok(()) }
+        if empty {
+            return Err(KvError::EmptyKey);
+        }
+        match self.weight() {
+            bytes if bytes > BATCH_MAX => Err(KvError::TooLarge { bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it takes in a log, at most.
+    fn weight(&self) -> usize {
+        self.bytes() + self.changes.len() * CHANGE_COST
+    }
+
+    /// The same changes in the same order as batches of at most so many bytes each, but for a single change that is larger: for whoever
+    /// does not need them to become visible together.
+    pub fn into_parts(self, most: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let (mut part, mut weight) = (Self::new(), 0);
+        for change in self.changes {
+            let more = change.bytes() + CHANGE_COST;
+            if weight + more > most && !part.is_empty() {
+                parts.push(std::mem::take(&mut part));
+                weight = 0;
+            }
+            weight += more;
+            part.changes.push(change);
+        }
+        if !part.is_empty() {
+            parts.push(part);
+        }
+        parts
     }
 
     /// Bytes of all keys and values: what it costs to keep the batch in memory, roughly.
     pub fn bytes(&self) -> usize {
-        self.changes
-            .iter()
-            .map(|change| match change {
-                Change::Put { key, value } => key.len() + value.len(),
-                Change::Delete { key } => key.len(),
-            })
-            .sum()
+        self.changes.iter().map(Change::bytes).sum()
     }
 }
 
@@ -202,6 +243,12 @@ pub enum KvError {
     /// The batch has a change with an empty key.
     #[error("empty key")]
     EmptyKey,
+    /// The batch is larger than [`BATCH_MAX`]; nothing of it was written.
+    #[error("a change of {bytes} bytes is too large to be written in one piece (at most {BATCH_MAX})")]
+    TooLarge {
+        /// How large it is.
+        bytes: usize,
+    },
     /// A store that was opened for looking was asked to change.
     #[error("the memory store was opened for reading only")]
     ReadOnly,

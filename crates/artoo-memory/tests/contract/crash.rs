@@ -322,8 +322,11 @@ fn a_repair_that_was_interrupted_is_finished_or_begun_anew() {
     let kv = open(&path);
     kv.apply(put("a", "1")).unwrap();
     kv.close().unwrap();
-    // Killed between the two moves: the rebuilt store is complete.
+    // Killed between the two moves: the rebuilt store is complete, also for who only looks.
     fs::rename(&path, &rebuilt).unwrap();
+    let look = LevelKv::open_snapshot(&path, NOW, SMALL).unwrap();
+    assert_eq!(look.get(b"a").unwrap(), Some(b"1".to_vec()));
+    assert!(rebuilt.exists() && !path.exists(), "looking changes nothing");
     let kv = open(&path);
     assert_eq!(kv.get(b"a").unwrap(), Some(b"1".to_vec()));
     kv.close().unwrap();

@@ -400,3 +400,33 @@ fn a_clock_that_jumps_a_year_either_way_gives_the_plain_sums() {
     }
     assert!(records.verify().unwrap().is_sound());
 }
+
+/// Damage is found wherever it is: in what is compared, in what is not, and in what is none of the memory's.
+#[test]
+fn verifying_reads_every_key_there_is() {
+    for prefix in ["d|", "f|", "h|", "i|", "o|", "p|", "v|y", "foreign "] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory.leveldb");
+        let kv = open(&path);
+        let mut dice = 88_172_645_463_325_252_u64;
+        for number in 0..600 {
+            let mut value = String::new();
+            while value.len() < 200 {
+                dice ^= dice << 13;
+                dice ^= dice >> 7;
+                dice ^= dice << 17;
+                value += &dice.to_string();
+            }
+            kv.apply(put(&format!("{prefix}{number:05}"), &value)).unwrap();
+        }
+        kv.close().unwrap();
+        let records = Records::open(Arc::new(open(&path))).unwrap();
+        let _ = records.verify().unwrap();
+        assert_eq!(records.kv().take_notices(), [], "{prefix}");
+        records.kv().close().unwrap();
+        flip(&files_ending(&path, ".ldb")[0], |length| length / 2);
+        let records = Records::open(Arc::new(LevelKv::open_snapshot(&path, NOW, SMALL).unwrap())).unwrap();
+        let _ = records.verify().unwrap();
+        assert_eq!(records.kv().take_notices().len(), 1, "{prefix}");
+    }
+}

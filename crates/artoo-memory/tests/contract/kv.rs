@@ -174,3 +174,37 @@ proptest! {
         prop_assert_eq!(kv.take_notices(), []);
     }
 }
+
+#[test]
+fn a_batch_that_would_not_be_read_back_is_refused_by_name_and_nothing_of_it_is_written() {
+    use artoo_memory::kv::BATCH_MAX;
+    with_both(|kv| {
+        let mut batch = put("a", "1");
+        batch.put("large", vec![7; BATCH_MAX]);
+        let Err(KvError::TooLarge { bytes }) = kv.apply(batch) else {
+            panic!()
+        };
+        assert!(bytes > BATCH_MAX);
+        assert_eq!(kv.scan(b"", None, 9).unwrap(), []);
+        kv.apply(put("a", "1")).unwrap();
+    });
+}
+
+#[test]
+fn a_batch_in_parts_is_the_same_changes_in_the_same_order() {
+    let mut batch = Batch::new();
+    for number in 0..100 {
+        batch.put(format!("{number:03}"), vec![0; if number == 50 { 5_000 } else { 90 }]);
+        batch.delete(format!("{number:03}x"));
+    }
+    let parts = batch.clone().into_parts(1_000);
+    assert!(
+        parts.len() > 10
+            && parts
+                .iter()
+                .all(|part| part.bytes() <= 1_000 || part.changes.len() == 1)
+    );
+    let together: Vec<_> = parts.into_iter().flat_map(|part| part.changes).collect();
+    assert_eq!(together, batch.changes);
+    assert_eq!(Batch::new().into_parts(9), []);
+}

@@ -1,4 +1,4 @@
-//! The machine: shell, sandbox, clock, limits, terminal and the environment's variables (design §8, §9, §21).
+//! The machine: shell, sandbox, clock, limits, terminal and the environment's variables (design §20).
 //!
 //! Owns what depends on no setting of artoo. Judgements are functions of what was seen; looking is a line beside them.
 

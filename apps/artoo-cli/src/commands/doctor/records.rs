@@ -31,15 +31,13 @@ const NAMED: usize = 3;
 /// Whether memory can be opened. It is looked at in a copy, so another artoo may be at work.
 pub(super) fn memory(data: &Path, now: Timestamp) -> Finding {
     let folder = data.join(STORE_FOLDER);
-    match std::fs::metadata(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Finding::fine("memory", "nothing is remembered yet");
-        }
+    let lies_in = match LevelKv::place(&folder) {
+        Ok(None) => return Finding::fine("memory", "nothing is remembered yet"),
         // A data folder that is none is told as such.
         Err(error) => return unopened(&error),
-        Ok(_) => {}
-    }
-    match held_in(&folder, |_| true) {
+        Ok(Some(place)) => place,
+    };
+    match held_in(&lies_in, |_| true) {
         Holding::Bytes(bytes) if bytes > MEMORY_MAX => {
             return Finding::note(
                 "memory",
@@ -52,7 +50,7 @@ pub(super) fn memory(data: &Path, now: Timestamp) -> Finding {
             return Finding::note(
                 "memory",
                 format!("it is not looked at: {name} in it is no file"),
-                format!("artoo puts none there; move it out of {}", folder.display()),
+                format!("artoo puts none there; move it out of {}", lies_in.display()),
             );
         }
     }
@@ -81,7 +79,7 @@ pub(super) fn memory(data: &Path, now: Timestamp) -> Finding {
         return Finding::note(
             "memory",
             format!("it is damaged: {}", damage.join("; ")),
-            "the next task repairs what can be repaired and keeps the damaged files; `artoo memory verify` says what is lost",
+            "`artoo memory repair` mends what can be mended and keeps the damaged files; `artoo memory verify` says what is wrong",
         );
     }
     let more = if page == PAGE { "at least " } else { "" };

@@ -2,8 +2,6 @@
 //!
 //! Owns what they write. Every change is on disk before it is confirmed.
 
-use std::io::BufRead;
-use std::path::Path;
 use std::sync::Arc;
 
 use artoo_bus::SystemClock;
@@ -15,22 +13,21 @@ use artoo_memory::dreamer::shell::sum;
 use artoo_memory::dreamer::spent::spent_on;
 use artoo_memory::dreamer::{Mode, Outcome, Params, Pass, Scope};
 use artoo_memory::records::{CONTENT_MAX, Edit, Stored};
-use artoo_memory::{Exported, Memory, Records, Taking};
-use artoo_protocol::message::Megram;
+use artoo_memory::{Memory, Records};
 use artoo_protocol::model::Usage;
 use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::{MegramId, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Store, broken, find, input, look};
+use super::{broken, find, look};
 use crate::failure::Failure;
 use crate::settings::{Environment, Settings};
 use crate::spending::price;
 use crate::{auditing, dreaming, models, output, system};
 
-/// Longest line of an import, in bytes: a memory that hundreds of thousands became part of names them all.
-const LINE_MAX: u64 = 64 << 20;
+/// An end or a beginning of an id that is shorter than this could be anybody's: whole ids may be.
+const FORGET_MIN: usize = 6;
 
 /// Keeps a wish of the person: its id, and whether it is new. Wishes stand in every prompt, so what looks like a secret in them is
 /// kept as asterisks only, and that is said.
@@ -94,7 +91,7 @@ pub(super) fn remember_and_say(
 /// # Errors
 /// [`Failure`] for an unknown id, and when the store cannot be written.
 pub fn forget(records: &Records, id: &str, now: Timestamp) -> Result<Vec<MegramId>, Failure> {
-    let id = find(records, id)?;
+    let id = to_forget(records, id)?;
     let Some(megram) = records.get(&id).map_err(|e| broken(&e))? else {
         return Err(super::unknown(id.as_str()));
     };
@@ -114,6 +111,22 @@ pub fn forget(records: &Records, id: &str, now: Timestamp) -> Result<Vec<MegramI
     records.kv().flush().map_err(|e| broken(&e))?;
     forgotten.reverse();
     Ok(forgotten)
+}
+
+/// The one memory that is meant; what is forgotten is gone, so a digit or two do not mean one.
+fn to_forget(records: &Records, text: &str) -> Result<MegramId, Failure> {
+    let is_short = !text.is_empty() && text.chars().count() < FORGET_MIN;
+    let is_whole = || records.get(&MegramId::new(text)).map_err(|e| broken(&e));
+    if is_short && is_whole()?.is_none() {
+        let text = one_line(text, 60);
+        return Err(Failure::usage(format!(
+            "`{text}` is too short to say which memory is to be forgotten; nothing was"
+        ))
+        .hint(format!(
+            "give the whole id, or {FORGET_MIN} characters of its beginning or end: artoo memory list shows them"
+        )));
+    }
+    find(records, text)
 }
 
 pub(super) fn forget_and_say(records: &Records, id: &str, now: Timestamp, json: bool) -> Result<u8, Failure> {
@@ -136,107 +149,6 @@ pub fn forgotten_line(forgotten: &[MegramId]) -> String {
             rest.len()
         ),
     }
-}
-
-/// What an import came to.
-#[derive(Default)]
-struct Imported {
-    new: usize,
-    known: usize,
-    masked: usize,
-    refused: Vec<String>,
-}
-
-pub(super) fn import(data: &Path, file: &Path, redactor: &Redactor, json: bool) -> Result<u8, Failure> {
-    // Everything is read before anything is written: a file that is no export changes nothing.
-    let mut lines = parsed(input(file)?)?;
-    lines.sort_by_key(Exported::phase);
-    let store = Store::to_change(data)?;
-    let mut imported = Imported::default();
-    let mut taking = Taking::into(&store.records);
-    let phases = lines.chunk_by(|one, other| one.phase() == other.phase());
-    for slice in phases.flat_map(|phase| phase.chunks(SLICE)) {
-        let mut taken = Vec::with_capacity(slice.len());
-        for line in slice {
-            let masked = masked(line, redactor);
-            // What is there as it stands here was there before anything was masked.
-            let there = store.records.get(&line.megram.id).map_err(|e| broken(&e))?;
-            let is_masked = masked != *line && there.is_none_or(|there| there.content != line.megram.content);
-            imported.masked += usize::from(is_masked);
-            taken.push(if is_masked { masked } else { line.clone() });
-        }
-        let stored = taking.take(&taken, store.now).map_err(|e| broken(&e))?;
-        for (line, stored) in slice.iter().zip(stored) {
-            match stored {
-                Stored::New => imported.new += 1,
-                Stored::Known => imported.known += 1,
-                Stored::Refused(why) => imported.refused.push(format!("{}: {why}", line.megram.id)),
-                Stored::Removed | Stored::Folded { .. } | Stored::Absent => {}
-            }
-        }
-    }
-    store.records.kv().flush().map_err(|e| broken(&e))?;
-    if imported.masked > 0 {
-        output::note(&format!(
-            "artoo: {} memories held what looks like a key or a password: it is kept as asterisks only",
-            imported.masked
-        ));
-    }
-    if json {
-        output::json(
-            &json!({"new": imported.new, "known": imported.known, "masked": imported.masked, "refused": imported.refused}),
-        );
-    } else {
-        output::result(&format!(
-            "{} memories are new, {} were known, {} were refused",
-            imported.new,
-            imported.known,
-            imported.refused.len()
-        ));
-        for refused in &imported.refused {
-            output::note(&printable(refused));
-        }
-    }
-    Ok(u8::from(!imported.refused.is_empty()))
-}
-
-/// As memories of roles are kept.
-fn masked(line: &Exported, redactor: &Redactor) -> Exported {
-    let megram = &line.megram;
-    Exported {
-        megram: Megram {
-            content: redactor.text(&megram.content),
-            space: redactor.text(&megram.space),
-            entity: redactor.text(&megram.entity),
-            ..megram.clone()
-        },
-        parts: line.parts.clone(),
-    }
-}
-
-fn parsed(mut source: Box<dyn BufRead>) -> Result<Vec<Exported>, Failure> {
-    use std::io::Read as _;
-    let mut lines = Vec::new();
-    for number in 1_u64.. {
-        let mut line = Vec::new();
-        if (&mut source).take(LINE_MAX + 1).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        if line.len() as u64 > LINE_MAX {
-            return Err(Failure::usage(format!(
-                "line {number} is longer than a memory can be; nothing was imported"
-            )));
-        }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        let exported = Exported::read(&line).map_err(|e| {
-            Failure::usage(format!("line {number} is no memory: {e}; nothing was imported"))
-                .hint("artoo memory export writes what can be imported: one memory as JSON a line")
-        })?;
-        lines.push(exported);
-    }
-    Ok(lines)
 }
 
 /// One whole pass, and the rules that were earned.

@@ -8,6 +8,7 @@ use std::path::Path;
 use artoo_memory::dreamer::awake::on_demand;
 use artoo_memory::dreamer::{Action, Mode, Params, Pass, Scope, Tidied};
 use artoo_memory::junk::{self, Junk};
+use artoo_memory::repair::Verified;
 use artoo_memory::view::GroupKey;
 use artoo_memory::{Exporting, Records};
 use artoo_protocol::Timestamp;
@@ -50,7 +51,8 @@ pub(super) fn run(command: &MemoryCommand, store: &Store, data: &Path) -> Result
         MemoryCommand::Dream { .. }
         | MemoryCommand::Remember { .. }
         | MemoryCommand::Forget { .. }
-        | MemoryCommand::Import { .. } => Err(Failure::failed("this command does not only look")),
+        | MemoryCommand::Import { .. }
+        | MemoryCommand::Repair { .. } => Err(Failure::failed("this command does not only look")),
     }
 }
 
@@ -74,7 +76,8 @@ pub fn stats(records: &Records, data: &Path, json: bool) -> Result<(), Failure> 
     let Junk { entries, restated } = junk::measure(records).map_err(|e| broken(&e))?;
     let share = Junk { entries, restated }.share();
     let ([m, k, c], spent) = (counts, dreaming::spent(data));
-    let (total, damaged) = (m + k + c, records.take_damaged());
+    // Left for whoever says so and mends it.
+    let (total, damaged) = (m + k + c, records.damaged());
     if json {
         output::json(
             &json!({"total": total, "M": m, "K": k, "C": c, "groups": groups.len(), "newest": newest,
@@ -83,8 +86,15 @@ pub fn stats(records: &Records, data: &Path, json: bool) -> Result<(), Failure> 
         );
         return Ok(());
     }
+    if damaged > 0 {
+        output::result(&format!(
+            "{damaged} memories cannot be read: artoo memory verify says more, artoo memory repair mends what can be mended"
+        ));
+    }
     if total == 0 {
-        output::note("memory is empty");
+        if damaged == 0 {
+            output::note("memory is empty");
+        }
         return Ok(());
     }
     output::result(&format!(
@@ -200,22 +210,30 @@ fn verify(store: &Store, json: bool) -> Result<u8, Failure> {
         ));
     } else {
         output::result(&format!(
-            "not sound: {} memories can be read; {} damaged, {} keys missing, {} keys lead nowhere, {} sums wrong{}{}",
+            "not sound: {} memories can be read; {}{}",
             found.records,
-            found.damaged,
-            found.missing,
-            found.stray,
-            found.sums,
-            if found.is_incomplete {
-                ", the indices are not complete"
-            } else {
-                ""
-            },
+            problems(&found),
             if is_damaged { ", files are damaged" } else { "" }
         ));
-        output::note("artoo: the next task repairs what can be repaired");
+        output::note("artoo: artoo memory repair mends what can be mended");
     }
     Ok(u8::from(!is_sound))
+}
+
+/// What is wrong, in numbers.
+pub(super) fn problems(found: &Verified) -> String {
+    format!(
+        "{} damaged, {} keys missing, {} keys lead nowhere, {} sums wrong{}",
+        found.damaged,
+        found.missing,
+        found.stray,
+        found.sums,
+        if found.is_incomplete {
+            ", the indices are not complete"
+        } else {
+            ""
+        },
+    )
 }
 
 /// What a pass would do; `words_rules` where there is a model for it.

@@ -3,11 +3,14 @@
 
 mod change;
 mod group;
+mod import;
 mod look;
 mod recalled;
+mod repair;
 mod words;
 
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use artoo_bus::SystemClock;
@@ -30,8 +33,6 @@ pub use recalled::{Recalled, recalled};
 
 /// The store's folder within the data folder.
 const STORE: &str = "memory.leveldb";
-/// How many records are read at once where all are gone through.
-const PAGE: usize = 256;
 
 /// Runs one of them; the exit code.
 ///
@@ -47,11 +48,15 @@ pub async fn run(command: &MemoryCommand, options: &Options, env: &Environment) 
         }
         MemoryCommand::Import { file, json } => {
             let redactor = system::redactor(&settings::load(options, env)?, env);
-            change::import(&data, file, &redactor, *json)
+            import::import(&data, file, &redactor, *json)
         }
         MemoryCommand::Forget { id, json } => match Store::if_there(&data)? {
             Some(store) => change::forget_and_say(&store.records, id, store.now, *json),
             None => Err(unknown(id)),
+        },
+        MemoryCommand::Repair { json } => match Store::if_there(&data)? {
+            Some(store) => repair::repair(&store, *json),
+            None => Ok(repair::nothing_to_repair(*json)),
         },
         MemoryCommand::Dream { dry_run: false, json } => match Store::if_there(&data)? {
             Some(store) => change::dream(&store.records, &settings::load(options, env)?, env, *json).await,
@@ -79,11 +84,18 @@ pub struct Store {
     /// When the command was given.
     pub now: Timestamp,
     /// What was found to be damaged: then what is seen is what could be read of the store.
-    damage: Mutex<Vec<String>>,
+    damage: Mutex<Damage>,
     /// Whether it is a copy.
     is_copy: bool,
     /// Held while the store may be changed.
     _data: Option<DataFolder>,
+}
+
+#[derive(Default)]
+struct Damage {
+    said: Vec<String>,
+    /// Blocks, log sections or whole files that could not be read.
+    pieces_lost: usize,
 }
 
 impl Store {
@@ -91,14 +103,11 @@ impl Store {
     fn to_look(data: &Path) -> Result<Self, Failure> {
         let folder = data.join(STORE);
         let now = SystemClock.now();
-        let kv: Arc<dyn Kv> = match std::fs::metadata(&folder) {
-            Ok(_) => {
-                let kv = LevelKv::open_snapshot(&folder, &now.to_string(), LevelSettings::default());
-                Arc::new(kv.map_err(|e| broken(&e))?)
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Arc::new(artoo_memory::kv::InMemoryKv::new()),
-            // What cannot be looked at is not empty.
-            Err(error) => return Err(Failure::failed(format!("cannot read {}: {error}", folder.display()))),
+        let kv: Arc<dyn Kv> = if place(&folder)?.is_some() {
+            let kv = LevelKv::open_snapshot(&folder, &now.to_string(), LevelSettings::default());
+            Arc::new(kv.map_err(|e| broken(&e))?)
+        } else {
+            Arc::new(artoo_memory::kv::InMemoryKv::new())
         };
         Self::of(kv, now, None)
     }
@@ -114,10 +123,9 @@ impl Store {
 
     /// The store itself, where there is one.
     fn if_there(data: &Path) -> Result<Option<Self>, Failure> {
-        if data.join(STORE).exists() {
-            Self::to_change(data).map(Some)
-        } else {
-            Ok(None)
+        match place(&data.join(STORE))? {
+            Some(_) => Self::to_change(data).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -138,29 +146,37 @@ impl Store {
     pub fn is_damaged(&self) -> bool {
         let mut known = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         for notice in self.records.kv().take_notices() {
-            let Notice::Quarantined { reason, .. } = &notice;
+            let Notice::Quarantined {
+                reason, pieces_lost, ..
+            } = &notice;
             output::note(&if self.is_copy {
                 format!(
-                    "artoo: memory is damaged ({reason}): this is what can be read of it; the next task repairs it and keeps the \
-                     damaged files"
+                    "artoo: memory is damaged ({reason}): this is what can be read of it; artoo memory repair mends what can be \
+                     mended and keeps the damaged files"
                 )
             } else {
                 format!("artoo: {notice}")
             });
-            known.push(reason.clone());
+            known.said.push(reason.clone());
+            known.pieces_lost += pieces_lost;
         }
         let unreadable = self.records.take_damaged();
         if unreadable > 0 {
             let what = format!("{unreadable} memories have a wrong checksum");
             output::note(&format!("artoo: {what} and are left out"));
-            known.push(what);
+            known.said.push(what);
         }
-        !known.is_empty()
+        !known.said.is_empty()
     }
 
     /// What was found to be damaged up to now.
     pub fn damage(&self) -> Vec<String> {
-        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).said.clone()
+    }
+
+    /// How many pieces of its files could not be read up to now.
+    fn pieces_lost(&self) -> usize {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).pieces_lost
     }
 }
 
@@ -170,6 +186,12 @@ impl Drop for Store {
         // Everything that was acknowledged has been flushed; this releases the files.
         let _ = self.records.kv().close();
     }
+}
+
+/// Where the store lies, if there is one.
+fn place(folder: &Path) -> Result<Option<PathBuf>, Failure> {
+    // What cannot be looked at is not empty.
+    LevelKv::place(folder).map_err(|error| Failure::failed(format!("cannot read {}: {error}", folder.display())))
 }
 
 /// The failure of a store that does not do what was asked.
@@ -221,15 +243,17 @@ fn each(
     records: &Records,
     on_record: &mut dyn FnMut(artoo_protocol::message::Megram) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut after: Option<MegramId> = None;
-    loop {
-        let page = records.page(after.as_ref(), PAGE).map_err(|e| broken(&e))?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = Some(last.id.clone());
-        for megram in page {
-            on_record(megram)?;
+    let mut outcome = Ok(());
+    let mut see = |megram| {
+        outcome = on_record(megram);
+        if outcome.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
-    }
+    };
+    records.each(&mut see).map_err(|e| broken(&e))?;
+    outcome
 }
 
 /// Where standard input or a file is read from.

@@ -279,6 +279,46 @@ fn a_group_earns_a_rule_exactly_at_its_thresholds() {
     assert_eq!(consolidations(&failed), [(Sign::Constraint, 6)]);
 }
 
+/// What a rule is made of stops counting, and what speaks against it does not: six good endings and two bad ones would leave 1 − 1.9.
+#[test]
+fn a_rule_that_would_be_bankrupt_at_birth_is_not_earned() {
+    for (good, bad) in [
+        (MacroState::Accept, MacroState::Abandon),
+        (MacroState::Abandon, MacroState::Accept),
+    ] {
+        let torn = |goods: usize, bads: usize| -> Vec<Megram> {
+            let endings = (0..goods).map(|_| good).chain((0..bads).map(|_| bad));
+            endings
+                .enumerate()
+                .map(|(number, state)| event(&format!("{number:03}"), state))
+                .collect()
+        };
+        let rules = |all: &[Megram], now| -> Vec<Action> {
+            let chosen = chosen(all, now).into_iter();
+            chosen
+                .filter(|action| matches!(action, Action::Consolidate(_)))
+                .collect()
+        };
+        assert_eq!(rules(&torn(6, 2), at()), [], "{good:?}: -0.9 or -0.8 would be left");
+        assert_eq!(rules(&torn(60, 2), at()), [], "{good:?}: however many it is made of");
+        let [Action::Consolidate(_)] = rules(&torn(6, 1), at()).as_slice() else {
+            panic!("one contrary ending leaves 0.05 or 0.1")
+        };
+        // Its evidence is the newest 256; what is left of it goes on counting, and for it.
+        assert_eq!(rules(&torn(300, 2), at()).len(), 1, "{good:?}");
+        // It fades as what speaks against it does, which is not so of what fades faster.
+        let mut fast = torn(300, 2);
+        for event in fast.iter_mut().take(60) {
+            event.k = DecayPerDay::new(0.5).unwrap();
+        }
+        assert_eq!(
+            rules(&fast, at()),
+            [],
+            "{good:?}: in two weeks only what speaks against it would be left"
+        );
+    }
+}
+
 #[test]
 fn a_rule_ends_the_counting_of_its_sources_and_repetitions_earn_no_second_one() {
     let repeat = |from: usize, n: usize, words: &str| {
@@ -460,6 +500,35 @@ fn any_group() -> impl Strategy<Value = Vec<Megram>> {
     })
 }
 
+/// What became of tasks of one kind: mostly one way, of late, and fading at different rates.
+fn any_endings() -> impl Strategy<Value = Vec<Megram>> {
+    let ending = (
+        prop::bool::weighted(0.8),
+        prop::sample::select(vec![0.0, 0.05, 0.05, 0.05, 0.2, 0.5]),
+        0.0..=1.0_f64,
+        -1.0..20.0_f64,
+    );
+    let endings = (prop::bool::ANY, prop::collection::vec(ending, 6..40));
+    endings.prop_map(|(is_good, endings)| {
+        let numbered = endings.into_iter().enumerate();
+        let made = numbered.map(|(number, (is_usual, k, f, days))| {
+            let state = if is_usual == is_good {
+                MacroState::Accept
+            } else {
+                MacroState::Abandon
+            };
+            let mut event = event(&format!("{number:03}"), state);
+            event.f = Magnitude::new(f).unwrap();
+            event.k = DecayPerDay::new(k).unwrap();
+            #[expect(clippy::cast_possible_truncation, reason = "some days")]
+            let millis = (days * DAY as f64) as i64;
+            event.created_at = Timestamp::from_millis(at().as_millis() - millis);
+            event
+        });
+        made.collect()
+    })
+}
+
 proptest! {
     #[test]
     fn the_young_the_wishes_and_the_rules_are_never_forgotten(all in any_group()) {
@@ -478,6 +547,31 @@ proptest! {
         let once = carried_out(all, &steps, at());
         let again = chosen(&once, at());
         prop_assert!(again.iter().all(|a| matches!(a, Action::Consolidate(_))), "{steps:?} then {again:?}");
+    }
+
+    /// A rule that is made stands in the next pass, and in any later one as long as nothing is written.
+    #[test]
+    fn what_was_made_a_rule_is_never_demoted_without_anything_new(
+        all in prop_oneof![1 => any_group(), 3 => any_endings()], evidence_max in prop::sample::select(vec![1_usize, 4, 256]), after in 0.0..400.0_f64,
+    ) {
+        let choose = |all: &[Megram], now| {
+            let view = View { groups: vec![group_of("intent:count_the_files", all)] };
+            // Nothing is forgotten: that would be something new.
+            choose(&view, now, &Params { evidence_max, forgets: false, consolidate_attention: 2.0, consolidate_decision: 1.0, ..Params::default() })
+        };
+        let is_rule = |action: &Action| matches!(action, Action::Consolidate(_));
+        let steps: Vec<Action> = choose(&all, at()).into_iter().filter(|action| !is_rule(action)).collect();
+        let tidied = carried_out(all, &steps, at());
+        let earned: Vec<Action> = choose(&tidied, at()).into_iter().filter(is_rule).collect();
+        let ruled = carried_out(tidied, &earned, at());
+        let made: Vec<&Megram> = ruled.iter().filter(|megram| megram.origin.as_deref() == Some(carry::ORIGIN)).collect();
+        prop_assert_eq!(made.len(), earned.len());
+        for now in [at(), later(after)] {
+            for action in choose(&ruled, now) {
+                let is_of = |id: &MegramId| made.iter().any(|rule| rule.id == *id);
+                prop_assert!(!matches!(&action, Action::Demote { id, .. } if is_of(id)), "{:?}", action);
+            }
+        }
     }
 
     /// Promotion is a change of rank, not of weight.

@@ -110,6 +110,60 @@ fn a_rule_whose_sources_went_meanwhile_is_not_written() {
     assert_eq!(establish(&store, &proposal, "Count with find.", at()).unwrap(), None);
 }
 
+fn abandoned(id: &str) -> Megram {
+    let mut event = megram(id, SPACE, "env:local", 0.95, -1.0);
+    event.state = MacroState::Abandon;
+    event
+}
+
+fn decision(store: &Records, now: Timestamp) -> f64 {
+    store.potentials(SPACE, "env:local", now).unwrap().decision.get()
+}
+
+/// A way that works six times of eight must not come to be forbidden by the rule that is made of it.
+#[test]
+fn a_way_that_works_mostly_goes_on_being_told_as_such() {
+    let mut all: Vec<Megram> = (0..6).map(|i| accepted(&i.to_string())).collect();
+    all.extend([abandoned("8"), abandoned("9")]);
+    let store = records(&all);
+    for days in [0, 1, 2, 5] {
+        let done = everything(&store, later(days));
+        for proposal in &done.proposals {
+            establish(&store, proposal, "Count with find.", later(days)).unwrap();
+        }
+        assert_eq!((done.proposals.len(), done.demoted), (0, 0), "day {days}");
+        assert!(
+            decision(&store, later(days)) > 2.0,
+            "day {days}: {}",
+            decision(&store, later(days))
+        );
+    }
+    // With one failure only it becomes a rule, and stays one.
+    let store = records(&all[..7]);
+    let proposal = everything(&store, at()).proposals.remove(0);
+    establish(&store, &proposal, "Count with find.", at()).unwrap().unwrap();
+    for days in [0, 1, 30] {
+        assert_eq!(everything(&store, later(days)).demoted, 0, "day {days}");
+        assert_eq!(levels(&store)[0], Level::C);
+    }
+    assert!(decision(&store, at()) > 0.0);
+}
+
+#[test]
+fn a_rule_whose_group_turned_while_the_model_was_asked_is_not_written() {
+    let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());
+    let proposal = everything(&store, at()).proposals.remove(0);
+    for id in ["8", "9"] {
+        store.commit(&[Edit::Store(abandoned(id))], at()).unwrap();
+    }
+    assert_eq!(establish(&store, &proposal, "Count with find.", at()).unwrap(), None);
+    assert!(
+        (decision(&store, at()) - 3.5).abs() < 1e-9,
+        "its evidence goes on counting"
+    );
+    assert_eq!(everything(&store, at()).proposals, [], "nor is it asked for again");
+}
+
 #[test]
 fn a_group_that_gave_no_rule_is_left_alone_for_a_while() {
     let store = records(&(0..6).map(|i| accepted(&i.to_string())).collect::<Vec<_>>());

@@ -43,6 +43,7 @@ impl LanguageModel for Model {
                 output_tokens: 7,
                 cached_tokens: 0,
                 requests: 1,
+                estimated: false,
             },
             elapsed_ms: self.takes,
         })

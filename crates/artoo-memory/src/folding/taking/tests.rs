@@ -271,3 +271,76 @@ proptest! {
         }
     }
 }
+
+/// A store that takes no more than so many bytes at once.
+struct Small(crate::kv::InMemoryKv, usize);
+
+impl crate::kv::Kv for Small {
+    fn get_many(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError> {
+        self.0.get_many(keys)
+    }
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<crate::kv::Pair>, KvError> {
+        self.0.scan(prefix, after, limit)
+    }
+    fn apply(&self, batch: crate::kv::Batch) -> Result<(), KvError> {
+        match batch.bytes() {
+            bytes if bytes > self.1 => Err(KvError::TooLarge { bytes }),
+            _ => self.0.apply(batch),
+        }
+    }
+    fn flush(&self) -> Result<(), KvError> {
+        Ok(())
+    }
+    fn close(&self) -> Result<(), KvError> {
+        Ok(())
+    }
+    fn take_notices(&self) -> Vec<crate::kv::Notice> {
+        Vec::new()
+    }
+}
+
+/// What would be lost at the next opening is refused before it is written, by name, and nothing beside it.
+#[test]
+fn a_line_that_names_too_much_is_refused_and_the_others_are_taken() {
+    let line = |megram: Megram| Exported {
+        megram,
+        parts: Vec::new(),
+    };
+    let many = |id: &str, sources: usize| {
+        line(Megram {
+            sources: (0..sources).map(|number| MegramId::new(format!("s{number}"))).collect(),
+            ..crate::testing::megram(id, GROUP.0, "env:local", 0.5, 1.0)
+        })
+    };
+    let long = || MegramId::new("x".repeat(201));
+    let mut names = many("names", 0);
+    names.megram.supersedes = Some(long());
+    let mut part = many("part", 0);
+    let (events, folded) = folded();
+    let parts = export(&folded)
+        .into_iter()
+        .find(|line| !line.parts.is_empty())
+        .unwrap()
+        .parts;
+    part.parts = parts;
+    part.parts[0].id = long();
+    let lines = [many("much", 4_097), many("one", 4_096), names, part, many("two", 0)];
+    let there = store();
+    let stored = Taking::into(&there).take(&lines, at()).unwrap();
+    let refused: Vec<bool> = stored
+        .iter()
+        .map(|stored| matches!(stored, Stored::Refused(_)))
+        .collect();
+    assert_eq!(refused, [true, false, true, true, false], "{stored:?}");
+    assert_eq!((events.len(), there.all().unwrap().len()), (3, 2));
+    assert!(there.verify().unwrap().is_sound());
+
+    // One that is too large even alone; the others fit, if not together.
+    let small = Records::open(std::sync::Arc::new(Small(crate::kv::InMemoryKv::new(), 9_000))).unwrap();
+    let mut lines: Vec<Exported> = (0..40).map(|number| many(&format!("{number:02}"), 9)).collect();
+    lines.insert(17, many("large", 2_000));
+    let stored = Taking::into(&small).take(&lines, at()).unwrap();
+    assert_eq!((news(&stored), stored.len()), (40, 41));
+    assert!(matches!(&stored[17], Stored::Refused(why) if why.contains("too large")));
+    assert_eq!(small.all().unwrap().len(), 40);
+}

@@ -13,7 +13,7 @@ const BLOCK: usize = 32 * 1024;
 /// Checksum (4 bytes), length (2), type (1).
 const HEADER: usize = 7;
 /// No record that this program or a sane other one writes is larger; a larger one is damage.
-const MAX_RECORD: usize = 256 * 1024 * 1024;
+pub(super) const MAX_RECORD: usize = 256 * 1024 * 1024;
 
 /// How a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 //! The library is a plain single-threaded value full of `Rc`s, so it never leaves the thread that opened it. Calls
 //! travel through a bounded channel; what has queued up is carried out as one group with one write and one sync.
 //!
-//! Owns: the thread, its channel, grouping. Must not know: Megrams, key schema, the clock.
+//! Owns: the thread, its channel. Must not know: in what order calls are carried out, Megrams, key schema, the clock.
 
+mod desk;
 mod env;
 mod holder;
 mod log_scan;
@@ -17,10 +18,12 @@ mod table_scan;
 mod tests;
 
 use super::{Batch, Kv, KvError, Notice, Pair, Range};
+use desk::serve;
 use env::{Disk, RealDisk};
 use holder::Holder;
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use store::Store;
@@ -28,8 +31,6 @@ use tempfile::TempDir;
 
 /// How many calls wait in the channel before callers wait to get in.
 const QUEUE: usize = 1024;
-/// How many queued calls are carried out as one group.
-const GROUP: usize = 256;
 
 /// Sizes of the store, in bytes. All memory is taken as it is needed, never in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +101,15 @@ impl LevelKv {
         let mut opened = Self::open(&copy.path().join("store"), now, settings)?;
         opened.access = Access::Snapshot(copy);
         Ok(opened)
+    }
+
+    /// Where the store of a folder lies that [`LevelKv::open`] would open and [`LevelKv::open_snapshot`] look at: the folder, or the store
+    /// that a repair was about to move there when it was cut off. `None` where there is none.
+    ///
+    /// # Errors
+    /// When the operating system does not let anybody look.
+    pub fn place(folder: &Path) -> io::Result<Option<PathBuf>> {
+        salvage::place(folder)
     }
 
     fn open_on(folder: &Path, now: &str, settings: LevelSettings, disk: Arc<dyn Disk>) -> Result<Self, KvError> {
@@ -232,79 +242,4 @@ enum Command {
     Close {
         reply: Reply<()>,
     },
-}
-
-/// Carries out commands in groups until told to close, or until every handle is gone.
-fn serve(mut store: Store, inbox: &Receiver<Command>) {
-    while let Ok(first) = inbox.recv() {
-        let group = std::iter::once(first).chain(inbox.try_iter().take(GROUP - 1)).collect();
-        if let Some(closed) = carry_out(&mut store, group) {
-            drop(store);
-            let _ = closed.0.send(closed.1);
-            return;
-        }
-    }
-    let _ = store.flush();
-}
-
-/// The answer to whoever asked to close, sent once the database is gone.
-struct Closed(Reply<()>, Result<(), KvError>);
-
-/// Each caller waits for its answer, so the commands of a group come from different callers and none of them can
-/// tell in which order they are carried out: all batches first, as one write; then what reads; one sync at the end.
-fn carry_out(store: &mut Store, group: Vec<Command>) -> Option<Closed> {
-    let (mut batches, mut writers, mut reads, mut flushers, mut closers) = (vec![], vec![], vec![], vec![], vec![]);
-    for command in group {
-        match command {
-            Command::Apply { batch, reply } => {
-                batches.push(batch);
-                writers.push(reply);
-            }
-            Command::Flush { reply } => flushers.push(reply),
-            Command::Close { reply } => closers.push(reply),
-            read @ (Command::Get { .. }
-            | Command::Scan { .. }
-            | Command::ScanMany { .. }
-            | Command::TakeNotices { .. }) => reads.push(read),
-        }
-    }
-    if !batches.is_empty() {
-        let applied = store.apply(batches);
-        for writer in writers {
-            let _ = writer.send(applied.clone());
-        }
-    }
-    for read in reads {
-        answer(store, read);
-    }
-    if !flushers.is_empty() {
-        let flushed = store.flush();
-        for flusher in flushers {
-            let _ = flusher.send(flushed.clone());
-        }
-    }
-    closers.pop().map(|closer| Closed(closer, store.flush()))
-}
-
-fn answer(store: &mut Store, read: Command) {
-    match read {
-        Command::Get { keys, reply } => {
-            let _ = reply.send(store.get_many(&keys));
-        }
-        Command::Scan {
-            prefix,
-            after,
-            limit,
-            reply,
-        } => {
-            let _ = reply.send(store.scan(&prefix, after.as_deref(), limit));
-        }
-        Command::ScanMany { ranges, reply } => {
-            let _ = reply.send(store.scan_many(&ranges));
-        }
-        Command::TakeNotices { reply } => {
-            let _ = reply.send(Ok(store.take_notices()));
-        }
-        Command::Apply { .. } | Command::Flush { .. } | Command::Close { .. } => {}
-    }
 }

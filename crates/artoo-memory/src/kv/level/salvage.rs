@@ -135,6 +135,10 @@ fn find_cut(folder: &Path, files: &[(FileKind, PathBuf)]) -> io::Result<Option<S
     }
 }
 
+/// Keys, and bytes, of a batch by which a store is filled.
+const BATCH_KEYS: usize = 1_000;
+const BATCH_BYTES: usize = 8 << 20;
+
 /// What could be read of a damaged store.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
@@ -188,12 +192,16 @@ impl Salvaged {
 
     /// The live pairs, as batches of bounded size.
     pub(super) fn batches(&self) -> Vec<Batch> {
-        let mut batches = vec![Batch::new()];
+        let (mut batches, mut bytes) = (vec![Batch::new()], 0);
         for (key, (_, value)) in &self.versions {
             let Some(value) = value else { continue };
-            if batches.last().is_some_and(|batch| batch.changes.len() >= 1000) {
+            let more = key.len() + value.len();
+            let is_full = |batch: &Batch| batch.changes.len() >= BATCH_KEYS || bytes + more > BATCH_BYTES;
+            if batches.last().is_some_and(is_full) {
                 batches.push(Batch::new());
+                bytes = 0;
             }
+            bytes += more;
             if let Some(batch) = batches.last_mut() {
                 batch.put(key.clone(), value.clone());
             }
@@ -211,12 +219,24 @@ pub(super) fn rebuilt_path(folder: &Path) -> PathBuf {
     with_suffix(folder, ".rebuilt")
 }
 
-/// Moves the damaged folder aside and the complete rebuilt one into its place.
-pub(super) fn swap(folder: &Path, stamp: &str, reason: String, salvaged: &Salvaged) -> io::Result<Notice> {
+/// Where the store of a folder lies: there, or, where a repair was cut off between its two moves, in the complete one beside it. `None`
+/// where there is none.
+pub(super) fn place(folder: &Path) -> io::Result<Option<PathBuf>> {
+    // The second move may come between the looks.
+    for path in [folder, &rebuilt_path(folder), folder] {
+        match fs::metadata(path) {
+            Ok(_) => return Ok(Some(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Moves the damaged folder aside: from then on the rebuilt one is the store, and [`finish_interrupted_swap`] moves it into its place.
+pub(super) fn move_aside(folder: &Path, stamp: &str, reason: String, salvaged: &Salvaged) -> io::Result<Notice> {
     let moved_to = free_name(folder, stamp);
     fs::rename(folder, &moved_to)?;
-    fs::rename(rebuilt_path(folder), folder)?;
-    sync_parent(folder)?;
     Ok(Notice::Quarantined {
         moved_to,
         reason,
@@ -225,7 +245,8 @@ pub(super) fn swap(folder: &Path, stamp: &str, reason: String, salvaged: &Salvag
     })
 }
 
-/// Puts in order what a crash in the middle of a repair left behind.
+/// Puts in order what a crash, or an error, in the middle of a repair left behind. To be done before the folder is opened, each time: in a
+/// folder that is missing a new store would be made, and the rebuilt one beside it would be taken for an incomplete one.
 ///
 /// A rebuilt store beside a damaged one may be incomplete: it goes. One without a store beside it is complete,
 /// because the damaged one is moved only afterwards: it takes its place.

@@ -1,11 +1,12 @@
 //! A private copy of a store that somebody else has open (design §15).
 //!
 //! Tables never change once written, logs and the manifest only grow, and a torn end is no damage. So a copy is
-//! whole when the folder held the same files before and after it was made.
+//! whole when the folder held the same files before and after it was made. Where a repair is between its two moves, the store is the
+//! rebuilt one.
 //!
 //! Owns: the copy. Must not know: what is in the files.
 
-use super::salvage::{FileKind, store_files};
+use super::salvage::{FileKind, place, store_files};
 use super::synced;
 use crate::kv::KvError;
 use std::fs;
@@ -19,20 +20,21 @@ const ATTEMPTS: usize = 50;
 /// Copies the store in `folder` to `store` within a fresh folder that only this user can read.
 pub(super) fn copy(folder: &Path) -> Result<TempDir, KvError> {
     let failed = |error: io::Error| KvError::Io(format!("cannot copy {}: {error}", folder.display()));
-    if !folder.is_dir() {
-        return Err(KvError::Io(format!("there is no memory store at {}", folder.display())));
-    }
     let target = tempfile::Builder::new()
         .prefix("artoo-memory-")
         .tempdir()
         .map_err(failed)?;
     let store = target.path().join("store");
     for _ in 0..ATTEMPTS {
+        let source = place(folder).map_err(failed)?.filter(|source| source.is_dir());
+        let Some(source) = source else {
+            return Err(KvError::Io(format!("there is no memory store at {}", folder.display())));
+        };
         if store.exists() {
             fs::remove_dir_all(&store).map_err(failed)?;
         }
         fs::create_dir(&store).map_err(failed)?;
-        if copy_once(folder, &store).map_err(failed)? {
+        if copy_once(&source, &store).map_err(failed)? {
             return Ok(target);
         }
     }
@@ -58,7 +60,8 @@ fn copy_once(folder: &Path, store: &Path) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    Ok(before == listing(folder)?)
+    // A folder that was moved away meanwhile looks like an empty one.
+    Ok(before == listing(folder)? && folder.is_dir())
 }
 
 /// The names of all files, and the manifest that counts: its name and its length.

@@ -5,8 +5,9 @@
 
 use super::LevelSettings;
 use super::env::{CarefulEnv, Disk, Fault};
-use super::salvage::{Salvaged, find_damage, finish_interrupted_swap, rebuilt_path, swap};
-use crate::kv::{Batch, Change, KvError, Notice, Pair, REPAIRED_KEY, Range};
+use super::log_scan::MAX_RECORD;
+use super::salvage::{Salvaged, find_damage, finish_interrupted_swap, move_aside, rebuilt_path};
+use crate::kv::{BATCH_MAX, Batch, Change, KvError, Notice, Pair, REPAIRED_KEY, Range};
 use rusty_leveldb::{
     CompressorId, DB, DBIterator, LdbIterator, Options, Status, StatusCode, WriteBatch, compressor, infolog,
 };
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 /// Batches kept for repetition beyond this many bytes are made durable instead.
 const PENDING_BYTES: usize = 1 << 20;
+/// What is written must be read back, with what the log adds to it.
+const _: () = assert!(BATCH_MAX <= MAX_RECORD / 2);
 
 /// The store as its thread sees it. Not `Send`, and never moved after it was made.
 pub(super) struct Store {
@@ -32,6 +35,8 @@ pub(super) struct Store {
     pending: Vec<Batch>,
     pending_bytes: usize,
     notices: Vec<Notice>,
+    /// Of a rebuilt store that has yet to take the damaged one's place.
+    moving: Option<Notice>,
 }
 
 struct Open {
@@ -56,8 +61,8 @@ impl Store {
             pending: Vec::new(),
             pending_bytes: 0,
             notices: Vec::new(),
+            moving: None,
         };
-        io_error(finish_interrupted_swap(folder))?;
         store.ensure_open()?;
         Ok(store)
     }
@@ -66,20 +71,24 @@ impl Store {
         std::mem::take(&mut self.notices)
     }
 
+    /// The values of the first of these keys, of all unless `is_wanted` says in between that somebody else waits; of one at least.
+    ///
     /// Reads by seeking an iterator: the library's `get` misses live keys beside deleted ones.
-    pub(super) fn get_many(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, KvError> {
+    pub(super) fn get_some(
+        &mut self,
+        keys: &[Vec<u8>],
+        is_wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Option<Vec<u8>>>, KvError> {
         self.with_db(|db| {
             let mut iterator = db.new_iter()?;
-            Ok(keys
-                .iter()
-                .map(|key| {
-                    iterator.seek(key);
-                    iterator
-                        .current()
-                        .filter(|(found, _)| found == key)
-                        .map(|(_, value)| value.to_vec())
-                })
-                .collect())
+            let get = |key: &Vec<u8>| {
+                iterator.seek(key);
+                iterator
+                    .current()
+                    .filter(|(found, _)| found == key)
+                    .map(|(_, value)| value.to_vec())
+            };
+            Ok(until_wanted(keys, get, is_wanted))
         })
     }
 
@@ -87,11 +96,16 @@ impl Store {
         self.with_db(|db| Ok(scan_with(&mut db.new_iter()?, prefix, after, limit)))
     }
 
-    pub(super) fn scan_many(&mut self, ranges: &[Range]) -> Result<Vec<Vec<Pair>>, KvError> {
+    /// The pairs of the first of these ranges, as [`Store::get_some`].
+    pub(super) fn scan_some(
+        &mut self,
+        ranges: &[Range],
+        is_wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<Pair>>, KvError> {
         self.with_db(|db| {
             let mut iterator = db.new_iter()?;
             let scan = |range: &Range| scan_with(&mut iterator, &range.prefix, None, range.limit);
-            Ok(ranges.iter().map(scan).collect())
+            Ok(until_wanted(ranges, scan, is_wanted))
         })
     }
 
@@ -165,6 +179,7 @@ impl Store {
         if self.open.is_some() {
             return Ok(());
         }
+        self.finish_swap()?;
         let mut open = match io_error(find_damage(&self.folder))? {
             None => match open_db(&self.folder, self.settings, &self.disk) {
                 Err(KvError::Damaged(reason)) => self.rebuild(reason)?,
@@ -172,9 +187,7 @@ impl Store {
             },
             Some(reason) => self.rebuild(reason)?,
         };
-        if !self.pending.is_empty() {
-            write_all(&mut open, &self.pending)?;
-        }
+        write_pending(&mut open, &self.pending)?;
         self.open = Some(open);
         Ok(())
     }
@@ -182,7 +195,7 @@ impl Store {
     fn repair(&mut self, reason: String) -> Result<(), KvError> {
         self.drop_handle();
         let mut open = self.rebuild(reason)?;
-        write_all(&mut open, &self.pending)?;
+        write_pending(&mut open, &self.pending)?;
         self.open = Some(open);
         Ok(())
     }
@@ -202,10 +215,29 @@ impl Store {
         mark.put(REPAIRED_KEY, reason.as_str());
         write_all(&mut open, &[mark])?;
         drop(open);
-        self.notices
-            .push(io_error(swap(&self.folder, &self.stamp, reason, &salvaged))?);
+        self.moving = Some(io_error(move_aside(&self.folder, &self.stamp, reason, &salvaged))?);
+        self.finish_swap()?;
         open_db(&self.folder, self.settings, &self.disk)
     }
+
+    /// Lets a rebuilt store take the place of the damaged one that was moved aside, and tells so.
+    fn finish_swap(&mut self) -> Result<(), KvError> {
+        io_error(finish_interrupted_swap(&self.folder))?;
+        self.notices.extend(self.moving.take());
+        Ok(())
+    }
+}
+
+/// What reading gives for each of these, until somebody else waits.
+fn until_wanted<T, R>(asked: &[T], mut read: impl FnMut(&T) -> R, is_wanted: &mut dyn FnMut() -> bool) -> Vec<R> {
+    let mut found = Vec::with_capacity(asked.len());
+    for one in asked {
+        found.push(read(one));
+        if found.len() < asked.len() && is_wanted() {
+            break;
+        }
+    }
+    found
 }
 
 fn scan_with(iterator: &mut DBIterator, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Vec<Pair> {
@@ -227,6 +259,22 @@ fn scan_with(iterator: &mut DBIterator, prefix: &[u8], after: Option<&[u8]>, lim
 enum Attempt<T> {
     Done(T),
     Damaged(String),
+}
+
+/// Writes what was not durable once more, in as few writes as are read back.
+fn write_pending(open: &mut Open, pending: &[Batch]) -> Result<(), KvError> {
+    let (mut begin, mut weight) = (0, 0);
+    for (at, batch) in pending.iter().enumerate() {
+        if weight + batch.weight() > BATCH_MAX && at > begin {
+            write_all(open, pending.get(begin..at).unwrap_or_default())?;
+            (begin, weight) = (at, 0);
+        }
+        weight += batch.weight();
+    }
+    match pending.get(begin..) {
+        Some(rest) if !rest.is_empty() => write_all(open, rest),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Writes durably, on a handle that is thrown away when it fails.

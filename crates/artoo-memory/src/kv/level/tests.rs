@@ -371,3 +371,59 @@ fn damage_found_while_running_is_repaired_and_told() {
     kv.apply(batch(6000)).unwrap();
     kv.close().unwrap();
 }
+
+/// The second of the two moves of a repair failed, or its process died there, and then the handle is opened anew.
+#[test]
+fn a_rebuilt_store_that_waits_beside_a_missing_folder_takes_its_place_at_the_next_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.leveldb");
+    let disk = FailingDisk::with_bytes(u64::MAX);
+    let kv = LevelKv::open_on(&path, "now", SMALL, disk.clone()).unwrap();
+    for number in 0..20 {
+        kv.apply(batch(number)).unwrap();
+    }
+    kv.flush().unwrap();
+    // A fault ends the library's handle, not this one.
+    disk.no_sync.store(true, Ordering::SeqCst);
+    kv.apply(batch(20)).unwrap();
+    assert!(kv.flush().is_err());
+    std::fs::rename(&path, salvage::rebuilt_path(&path)).unwrap();
+    assert_eq!(LevelKv::place(&path).unwrap(), Some(salvage::rebuilt_path(&path)));
+    let look = LevelKv::open_snapshot(&path, "now", SMALL).unwrap();
+    assert_eq!(look.scan(b"", None, 99).unwrap().len(), 21, "who looks sees it too");
+    disk.no_sync.store(false, Ordering::SeqCst);
+    let all: Vec<usize> = (0..21).collect();
+    assert_eq!(lost(&kv, &all), 0);
+    assert!(path.is_dir() && !salvage::rebuilt_path(&path).exists());
+    kv.close().unwrap();
+    assert_eq!(LevelKv::place(&folder.path().join("none")).unwrap(), None);
+}
+
+/// What is carried over is written in pieces that are read back.
+#[test]
+fn a_repair_writes_no_batch_that_would_be_taken_for_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.leveldb");
+    let disk = FailingDisk::with_bytes(u64::MAX);
+    let kv = LevelKv::open_on(&path, "now", LevelSettings::LARGE, disk.clone()).unwrap();
+    let large = |number: usize| Batch {
+        changes: vec![Change::Put {
+            key: key(number),
+            value: vec![7; 3 << 20],
+        }],
+    };
+    for number in 0..12 {
+        kv.apply(large(number)).unwrap();
+    }
+    kv.close().unwrap();
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let salvaged = salvage::Salvaged::read(&path).unwrap();
+    let batches = salvaged.batches();
+    assert!(batches.len() > 4 && batches.iter().all(|batch| batch.bytes() <= 8 << 20));
+    let kv = LevelKv::open_on(&path, "now", LevelSettings::LARGE, disk).unwrap();
+    assert_eq!(
+        kv.scan(b"", None, 99).unwrap().len(),
+        13,
+        "all, and the mark of the repair"
+    );
+}
