@@ -12,8 +12,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
+use rustix::process::Pid;
 use sha2::{Digest, Sha256};
 
 #[cfg(target_os = "linux")]
@@ -26,6 +27,19 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
+
+/// How the names of files begin and end that nobody is to see yet; the number of the process stands between.
+const TEMPORARY: &str = ".artoo-";
+const TEMPORARY_END: &str = ".tmp";
+
+/// Whether a file of this name was left by a process that has died.
+pub(crate) fn is_left_behind(name: &OsStr) -> bool {
+    let numbers = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(TEMPORARY)?.strip_suffix(TEMPORARY_END));
+    let process = numbers.and_then(|numbers| Pid::from_raw(numbers.split_once('-')?.0.parse().ok()?));
+    process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH))
+}
 
 /// Whether what stands under a name already may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,19 +117,40 @@ impl Folder {
         Ok(Some(file))
     }
 
+    /// Whether the user may write to the file of this name. Who may write to the folder could still put another in its place.
+    pub fn may_write(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::accessat(&self.0, name, Access::WRITE_OK, AtFlags::EACCESS)?)
+    }
+
+    /// A name for a file that nobody is to see yet. A process that died may have left one with this process's number.
+    pub fn unused_name(&self) -> io::Result<OsString> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let name = format!(
+                "{TEMPORARY}{}-{}{TEMPORARY_END}",
+                std::process::id(),
+                NEXT.fetch_add(1, Ordering::Relaxed)
+            );
+            match rustix::fs::statat(&self.0, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok(name.into()),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Writes a file that nobody sees yet, in this folder. `fill` writes its content and sets its mode and times.
     pub fn stage(&self, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Staged<'_>> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            ".artoo-{}-{}.tmp",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        self.stage_as(self.unused_name()?, fill)
+    }
+
+    /// The same under this name, which was noted somewhere.
+    pub fn stage_as(&self, name: OsString, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Staged<'_>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.0, name.as_str(), flags, Mode::from_raw_mode(0o666))?;
+        let opened = rustix::fs::openat(&self.0, &*name, flags, Mode::from_raw_mode(0o666))?;
         let staged = Staged {
             folder: self,
-            name: name.into(),
+            name,
             placed: false,
         };
         let mut new = File::from(opened);
@@ -153,7 +188,8 @@ impl Folder {
         }
     }
 
-    fn remove(&self, name: &OsStr) -> io::Result<()> {
+    /// Removes a file or a link.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 }

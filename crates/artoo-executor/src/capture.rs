@@ -54,17 +54,19 @@ impl Capture {
     /// Ends the stream.
     pub fn finish(self) -> Captured {
         let kept = (self.head.len() + self.tail.len()) as u64;
-        let missing = self.bytes - kept;
+        let cut = self.bytes - kept;
         let lines = self.newlines + u64::from(self.last.is_some_and(|byte| byte != b'\n'));
         let tail: Vec<u8> = self.tail.into();
-        let text = if missing == 0 {
+        let text = if cut == 0 {
             let mut all = self.head;
             all.extend(tail);
             String::from_utf8_lossy(&all).into_owned()
         } else {
-            let head = whole_characters(&self.head);
+            let head = whole_characters(without_broken_word(&self.head));
+            let tail = from_next_word(&tail);
             let start = tail.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or_default();
             let tail = tail.get(start..).unwrap_or_default();
+            let missing = self.bytes - (head.len() + tail.len()) as u64;
             format!(
                 "{}\n[… {missing} bytes left out …]\n{}",
                 String::from_utf8_lossy(head),
@@ -73,11 +75,35 @@ impl Capture {
         };
         Captured {
             text,
-            truncated: missing > 0,
+            truncated: cut > 0,
             bytes: self.bytes,
             lines,
         }
     }
+}
+
+/// The longest word that is left out where it was cut.
+const LONGEST_WORD: usize = 4096;
+
+/// What a key can be made of.
+const fn is_in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'~' | b'+' | b'/' | b'=' | b'-')
+}
+
+/// The bytes without a word that goes on where they end: half a key would not be known for one, and not be masked.
+pub(crate) fn without_broken_word(bytes: &[u8]) -> &[u8] {
+    let broken = bytes
+        .iter()
+        .rev()
+        .take(LONGEST_WORD)
+        .take_while(|byte| is_in_word(**byte));
+    bytes.get(..bytes.len() - broken.count()).unwrap_or_default()
+}
+
+/// The same at the beginning of what follows a gap.
+fn from_next_word(bytes: &[u8]) -> &[u8] {
+    let broken = bytes.iter().take(LONGEST_WORD).take_while(|byte| is_in_word(**byte));
+    bytes.get(broken.count()..).unwrap_or_default()
 }
 
 /// The bytes without a character that was cut off at their end.
@@ -117,6 +143,24 @@ mod tests {
         let text = "日本語".repeat(20_000);
         let kept = capture(text.as_bytes(), 1000);
         assert!(kept.truncated && !kept.text.contains(char::REPLACEMENT_CHARACTER));
+    }
+
+    #[test]
+    fn a_key_that_lies_across_a_cut_is_shown_in_no_part() {
+        let key = format!("sk-{}", "a1".repeat(40));
+        for before in [HEAD_BYTES - 40, HEAD_BYTES - 3, HEAD_BYTES - 80] {
+            let text = format!("{} {key} {}", "x\n".repeat(before / 2), "y\n".repeat(50_000));
+            let kept = capture(text.as_bytes(), 4096);
+            assert!(kept.truncated && !kept.text.contains("a1"), "{before}");
+        }
+        for behind in [TAIL_BYTES - 40, TAIL_BYTES - 80, TAIL_BYTES - 2] {
+            let text = format!("{} {key} {}", "x\n".repeat(50_000), "y\n".repeat(behind / 2));
+            let kept = capture(text.as_bytes(), 4096);
+            assert!(kept.truncated && !kept.text.contains("a1"), "{behind}");
+        }
+        // A text that is one word is still shown in part.
+        let kept = capture("a".repeat(100_000).as_bytes(), 4096);
+        assert!(kept.text.len() > HEAD_BYTES / 2, "{}", kept.text.len());
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! tools behind the protocol's `Toolbox` port; [`Executor`] is the pure state machine that drives a model through the
 //! tool loop, with [`gate`] between every call and the world. Must not know criteria verdicts, plans, the loss or memory.
 
+mod abandoned;
 mod anchored;
 pub mod attempt;
 pub mod capture;
@@ -15,6 +16,9 @@ pub mod gate;
 pub mod mcp;
 mod permission;
 pub mod sandbox;
+#[cfg(test)]
+#[path = "../../artoo-testkit/src/skipping.rs"]
+mod skipping;
 pub mod spawn;
 mod tool_loop;
 pub mod tools;

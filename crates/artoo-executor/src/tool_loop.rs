@@ -54,6 +54,12 @@ impl Run<'_> {
     }
 
     fn ask_model(&mut self, task: &mut Task, work: &mut Work) {
+        let most = self.settings.max_context_tokens;
+        // What a subtask begins with is for its plan to bound.
+        if !context::shorten(&mut work.conversation, most) && work.steps > 0 {
+            let reason = format!("the conversation is longer than the {most} tokens that it may have");
+            return self.finish(work, ExecutionStatus::Uncertain, "", Some(reason));
+        }
         let call = task.take_call();
         let exhausted = self.exhausted(work);
         let offered = self
@@ -62,7 +68,6 @@ impl Run<'_> {
             .iter()
             .filter(|tool| !exhausted && !gate::is_blocked_tool(&tool.name, &work.subtask.must_not));
         let tools = offered.cloned().chain([conversation::report_spec()]).collect();
-        context::shorten(&mut work.conversation, self.settings.max_context_tokens);
         let request = ModelRequest {
             tier: Tier::Tool,
             messages: work.conversation.clone(),

@@ -920,3 +920,18 @@ fn a_long_conversation_leaves_out_its_oldest_outputs_and_says_so() {
     assert!(outputs[0] && !outputs[11], "{outputs:?}");
     assert!(outputs.is_sorted_by(|a, b| a >= b), "the oldest go first: {outputs:?}");
 }
+
+#[test]
+fn a_conversation_that_cannot_be_kept_short_ends_the_attempt() {
+    let mut bench = Bench::new(Settings {
+        max_context_tokens: 50,
+        ..settings()
+    });
+    bench.event(envelope(Role::R2, subtask("s1")));
+    bench.read("cat 1", "word");
+    let Effect::Finish(result) = bench.one() else {
+        panic!("the attempt goes on");
+    };
+    assert_eq!(result.status, ExecutionStatus::Uncertain);
+    assert!(result.reason.unwrap().contains("longer than the 50 tokens"));
+}

@@ -1,7 +1,10 @@
 //! `artoo undo`: puts back what artoo's own tools overwrote or deleted (design §8).
 
 use std::path::Path;
+use std::sync::Arc;
 
+use artoo_bus::journal::read::{self, ReadError};
+use artoo_bus::{Journal, JournalError, JournalOptions, SystemClock};
 use artoo_executor::undo::{self, Outcome, Restored, Unwilling};
 use artoo_protocol::TaskId;
 use artoo_protocol::text::printable;
@@ -11,19 +14,23 @@ use super::naming::{self, Meant};
 use crate::failure::Failure;
 use crate::output;
 
-/// Puts back what a task's tools overwrote or deleted, and says what came of each path.
+/// Puts back what a task's tools overwrote or deleted, and says what came of each path. A task that had not ended is stopped with it.
+/// The caller holds the data folder, and runs no task.
 ///
 /// # Errors
 /// [`Failure`]: exit 2 when there is no such task, exit 1 when something is not as it was before.
 pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) -> Result<(), Failure> {
     let root = data.join("undo");
     let task = pick(data, task)?;
-    let done = undo::restore(&root, &task, unwilling)
-        .map_err(|e| Failure::failed(format!("what was kept of {task} cannot be read: {e}")))?;
+    let unreadable = |e: std::io::Error| Failure::failed(format!("what was kept of {task} cannot be read: {e}"));
+    if !undo::kept(&root, &task).map_err(unreadable)?.is_empty() {
+        stop(data, &task)?;
+    }
+    let done = undo::restore(&root, &task, unwilling).map_err(unreadable)?;
     if json {
         let rows: Vec<_> = done
             .iter()
-            .map(|one| json!({"path": one.path, "outcome": word(&one.outcome), "laid_by": laid_by(&one.outcome)}))
+            .map(|one| json!({"path": one.path, "outcome": word(&one.outcome), "laid_by": laid_by(&one.outcome), "kept": one.kept}))
             .collect();
         output::json(&json!({"task_id": task, "paths": rows}));
     } else if done.is_empty() {
@@ -32,9 +39,12 @@ pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) ->
         let lines: Vec<_> = done.iter().map(line).collect();
         output::result(&printable(&lines.join("\n")));
     }
-    let open = done
-        .iter()
-        .filter(|one| matches!(one.outcome, Outcome::ChangedSince | Outcome::Failed(_)));
+    let open = done.iter().filter(|one| {
+        matches!(
+            one.outcome,
+            Outcome::Between | Outcome::ChangedSince | Outcome::Failed(_)
+        )
+    });
     match open.count() {
         0 => Ok(()),
         count => Err(
@@ -42,6 +52,34 @@ pub fn run(data: &Path, task: Option<&str>, unwilling: Unwilling, json: bool) ->
                 .hint("--force puts the old ones back all the same; what is there now is kept, and it is said where"),
         ),
     }
+}
+
+/// Stops a task that was interrupted before anything of it is put back: what it had done and looked at would not be done any more, and it
+/// would not look again.
+fn stop(data: &Path, task: &TaskId) -> Result<(), Failure> {
+    let failed = |why: String| {
+        Failure::failed(format!(
+            "{task} did not end and cannot be stopped, so nothing was put back: {why}"
+        ))
+    };
+    let tasks = data.join("tasks");
+    let Some(found) = read::find(&tasks, task).map_err(|e| failed(e.to_string()))? else {
+        return Ok(());
+    };
+    match read::read_file(&found.path) {
+        Ok(contents) if read::has_ended(&contents.records) || read::was_stopped(&contents.records) => return Ok(()),
+        Ok(_) => {}
+        // What cannot be read cannot be gone on with either.
+        Err(ReadError::Damaged { .. } | ReadError::TooLong) => return Ok(()),
+        Err(error @ (ReadError::Io(_) | ReadError::TooNew { .. })) => return Err(failed(error.to_string())),
+    }
+    let journal = Journal::in_folder(&tasks, JournalOptions::new(Arc::new(SystemClock)));
+    let stopped = journal.and_then(|journal| journal.stop(&found.task_id, "undone with artoo undo"));
+    stopped.map_err(|e: JournalError| failed(e.to_string()))?;
+    output::note(&format!(
+        "artoo: {task} had not ended; it is stopped with this, and artoo resume only ends it"
+    ));
+    Ok(())
 }
 
 /// The task that is meant: by its id, or a part of it at either end; without one, the newest that changed something.
@@ -73,15 +111,22 @@ fn pick(data: &Path, wanted: Option<&str>) -> Result<TaskId, Failure> {
 
 fn line(one: &Restored) -> String {
     let path = one.path.display();
+    let kept = one.kept.as_ref().map_or_else(String::new, |kept| {
+        format!("; what was there before the task is kept in {}", kept.display())
+    });
     match &one.outcome {
         Outcome::Restored => format!("restored  {path}"),
+        Outcome::WrittenSince => format!("restored  {path} (with what was written to it after it was deleted)"),
+        Outcome::Between => {
+            format!("partly    {path} (as somebody else left it between two changes of the task{kept})")
+        }
         Outcome::Replaced(laid_by) => {
             format!("restored  {path} (what was there is kept in {})", laid_by.display())
         }
         Outcome::AsBefore => format!("as before {path}"),
         Outcome::Made => format!("left      {path} (the task made it)"),
-        Outcome::ChangedSince => format!("left      {path} (it was changed since by somebody else)"),
-        Outcome::Failed(why) => format!("failed    {path}: {why}"),
+        Outcome::ChangedSince => format!("left      {path} (it was changed since by somebody else{kept})"),
+        Outcome::Failed(why) => format!("failed    {path}: {why}{kept}"),
     }
 }
 
@@ -89,13 +134,21 @@ fn line(one: &Restored) -> String {
 fn laid_by(outcome: &Outcome) -> Option<&Path> {
     match outcome {
         Outcome::Replaced(laid_by) => Some(laid_by),
-        Outcome::Restored | Outcome::AsBefore | Outcome::Made | Outcome::ChangedSince | Outcome::Failed(_) => None,
+        Outcome::Restored
+        | Outcome::WrittenSince
+        | Outcome::Between
+        | Outcome::AsBefore
+        | Outcome::Made
+        | Outcome::ChangedSince
+        | Outcome::Failed(_) => None,
     }
 }
 
 const fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Restored | Outcome::Replaced(_) => "restored",
+        Outcome::WrittenSince => "restored_as_written_since",
+        Outcome::Between => "as_left_between",
         Outcome::AsBefore => "as_before",
         Outcome::Made => "made_by_the_task",
         Outcome::ChangedSince => "changed_since",

@@ -119,7 +119,7 @@ fn is_count(script: &str) -> bool {
     use ast::CommandPrefixOrSuffixItem as Item;
     // Quotes may hold a `|` that is none, so only the parser can tell where the last command begins.
     let one_line = !script.contains(['(', ')', '`', ';', '&', '\n', '#', '\\']);
-    let Some(program) = one_line.then(|| super::parsed(script, 0).ok()).flatten() else {
+    let Some(program) = one_line.then(|| super::grammar::parsed(script, 0).ok()).flatten() else {
         return false;
     };
     let [line] = program.complete_commands.as_slice() else {

@@ -15,11 +15,13 @@ pub(super) fn mapfile(walk: &mut Walk, name: &str, args: &[Arg]) {
             Some("-t") => {}
             Some("-d" | "-n" | "-s" | "-O" | "-u") => {
                 if rest.next().is_none_or(|value| value.literal().is_none()) {
-                    return walk.unknown(format!("an argument of `{name}` {HIDDEN}"));
+                    return walk.runs_anything(format!("an argument of `{name}` {HIDDEN}"));
                 }
             }
             Some(array) if !array.starts_with('-') => walk.assigned(array, false),
-            Some(_) | None => return walk.unknown(format!("what `{name}` does with these arguments is not known")),
+            Some(_) | None => {
+                return walk.runs_anything(format!("what `{name}` does with these arguments is not known"));
+            }
         }
     }
 }
@@ -31,7 +33,7 @@ pub(super) fn export(walk: &mut Walk, _name: &str, args: &[Arg]) {
         let name = text.split_once('=').map(|(name, _)| name).or_else(|| arg.literal());
         match name {
             Some(name) if !name.starts_with('-') && arg.is_single() => walk.assigned(name, false),
-            Some(_) | None => return walk.unknown("which variable `export` sets is known only when it runs"),
+            Some(_) | None => return walk.runs_anything("which variable `export` sets is known only when it runs"),
         }
     }
 }
@@ -48,7 +50,7 @@ pub(super) fn test(walk: &mut Walk, name: &str, args: &[Arg]) {
         .filter(|(operator, _)| operator.literal().is_none())
         .any(|(_, operand)| operand.literal().is_none_or(|text| text.contains('[')));
     if names || unknown_operator || args.iter().any(|arg| !arg.is_single()) {
-        walk.unknown(format!("an argument of `{name}` {HIDDEN}"));
+        walk.runs_anything(format!("an argument of `{name}` {HIDDEN}"));
     }
 }
 
@@ -64,7 +66,7 @@ pub(super) fn set(walk: &mut Walk, _name: &str, args: &[Arg]) {
                 .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxfo".contains(c)))
     };
     if !args.iter().all(|arg| arg.literal().is_some_and(harmless)) {
-        walk.unknown("`set` can change what commands mean");
+        walk.runs_anything("`set` can change what commands mean");
     }
 }
 
@@ -89,7 +91,7 @@ pub(super) fn read(walk: &mut Walk, _name: &str, args: &[Arg]) {
         let attached = flags.split_once(flag).map_or("", |(_, value)| value);
         let value = if attached.is_empty() {
             let Some((value, after)) = rest.split_first().filter(|(value, _)| value.is_single()) else {
-                return walk.unknown(format!("an argument of `read` {HIDDEN}"));
+                return walk.runs_anything(format!("an argument of `read` {HIDDEN}"));
             };
             rest = after;
             value.clone()
@@ -99,13 +101,13 @@ pub(super) fn read(walk: &mut Walk, _name: &str, args: &[Arg]) {
         match (flag, value.literal()) {
             ('a', Some(array)) => walk.assigned(array, false),
             ('d' | 'n' | 'N' | 't' | 'p' | 'u' | 'i', _) => {}
-            _ => return walk.unknown("what `read` does with these arguments is not known"),
+            _ => return walk.runs_anything("what `read` does with these arguments is not known"),
         }
     }
     for arg in rest {
         match arg.literal() {
             Some(name) => walk.assigned(name, false),
-            None => return walk.unknown(format!("an argument of `read` {HIDDEN}")),
+            None => return walk.runs_anything(format!("an argument of `read` {HIDDEN}")),
         }
     }
 }
@@ -117,7 +119,7 @@ pub(super) fn wait(walk: &mut Walk, name: &str, args: &[Arg]) {
         arg.is_job() || arg.literal().map_or(!arg.may_hide_option(), job)
     };
     if !args.iter().all(harmless) {
-        walk.unknown(format!("what `{name}` does with these arguments is not known"));
+        walk.runs_anything(format!("what `{name}` does with these arguments is not known"));
     }
 }
 
@@ -133,7 +135,7 @@ pub(super) fn printf(walk: &mut Walk, name: &str, args: &[Arg]) {
     // `-v` without a format behind it is an error.
     let may_set = format.may_hide_option() || format.known().starts_with("-v");
     if may_set && !(values.is_empty() && format.is_single()) {
-        return walk.unknown(format!("an argument of `{name}` {HIDDEN}"));
+        return walk.runs_anything(format!("an argument of `{name}` {HIDDEN}"));
     }
     let counts = format.literal().is_none_or(counts_into_a_variable);
     let matters = |value: &Arg| {
@@ -141,7 +143,7 @@ pub(super) fn printf(walk: &mut Walk, name: &str, args: &[Arg]) {
         name_so_far && !value.literal().is_some_and(is_harmless_variable)
     };
     if counts && values.iter().any(matters) {
-        walk.unknown("`%n` of `printf` sets a variable");
+        walk.runs_anything("`%n` of `printf` sets a variable");
     }
 }
 

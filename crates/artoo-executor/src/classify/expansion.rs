@@ -59,7 +59,7 @@ impl Walk {
             P::VariableNames { .. } | P::MemberKeys { .. } => true,
             // Transformations (`${x@P}`) evaluate what the variable holds; anything else is new to this program.
             _ => {
-                self.unknown("a variable's transformation can run commands");
+                self.runs_anything("a variable's transformation can run commands");
                 true
             }
         }
@@ -73,7 +73,7 @@ impl Walk {
 
     fn parameter_name(&mut self, parameter: &Parameter, indirect: bool) -> bool {
         if indirect {
-            self.unknown("an indirect expansion can run commands");
+            self.runs_anything("an indirect expansion can run commands");
         }
         match parameter {
             Parameter::NamedWithIndex { index, .. } => {

@@ -14,6 +14,7 @@ mod compound;
 mod describe;
 mod expansion;
 mod git;
+mod grammar;
 mod limits;
 mod programs;
 mod redirects;
@@ -24,13 +25,12 @@ mod words;
 mod wrappers;
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use artoo_protocol::tool::EffectClass;
 use brush_parser::ast;
-use brush_parser::{Parser, ParserOptions};
 
 pub use describe::table_as_markdown;
+use grammar::parsed;
 use words::Arg;
 
 /// Stands among the programs for one whose name is known only when it runs.
@@ -62,6 +62,9 @@ pub struct CommandClass {
     pub effect: EffectClass,
     /// Names of the programs and builtins run, without folders, in order, each once; [`UNKNOWN_PROGRAM`] among them.
     pub programs: Vec<String>,
+    /// The same as the command calls them, with folders; [`UNKNOWN_PROGRAM`] among them where any program could run, also
+    /// because the command changes what names mean.
+    pub called: BTreeSet<String>,
     /// Paths that the command creates or overwrites, as written in it.
     pub writes: Vec<WrittenPath>,
     /// Those of the written files, in the same words, that it opens to put its output into: by a redirection or with `tee`.
@@ -93,6 +96,7 @@ struct Walk {
     effect: EffectClass,
     reason: Option<String>,
     programs: Vec<String>,
+    called: BTreeSet<String>,
     writes: Vec<WrittenPath>,
     opened: BTreeSet<String>,
     /// Whether something is named by way of the home folder, and whether the variable for that may be unset.
@@ -120,6 +124,7 @@ impl Default for Walk {
             effect: EffectClass::Read,
             reason: None,
             programs: Vec::new(),
+            called: BTreeSet::new(),
             writes: Vec::new(),
             opened: BTreeSet::new(),
             at_home: false,
@@ -141,7 +146,7 @@ impl Default for Walk {
 impl Walk {
     fn finish(mut self) -> CommandClass {
         if let Some(name) = self.variables.unproven() {
-            self.unknown(format!(
+            self.runs_anything(format!(
                 "arithmetic on `{name}`, which may hold anything, can run commands"
             ));
         }
@@ -175,6 +180,7 @@ impl Walk {
         CommandClass {
             effect: self.effect,
             programs: self.programs,
+            called: self.called,
             writes: self.writes,
             opened: self.opened,
             reason: self.reason,
@@ -194,6 +200,12 @@ impl Walk {
         self.raise(EffectClass::External, reason);
     }
 
+    /// Records a part that is not understood and may run any program, or make a name mean another one.
+    fn runs_anything(&mut self, reason: impl Into<String>) {
+        self.called.insert(UNKNOWN_PROGRAM.to_owned());
+        self.unknown(reason);
+    }
+
     fn ran(&mut self, program: &str) {
         if !self.programs.iter().any(|known| known == program) {
             self.programs.push(program.to_owned());
@@ -206,7 +218,7 @@ impl Walk {
             Ok(program) => program,
             Err(why) => {
                 self.ran(UNKNOWN_PROGRAM);
-                self.unknown(why);
+                self.runs_anything(why);
                 return;
             }
         };
@@ -234,7 +246,7 @@ impl Walk {
                 self.compound(compound);
                 self.redirects(redirects.as_ref());
             }
-            ast::Command::Function(_) => self.unknown("it defines a function"),
+            ast::Command::Function(_) => self.runs_anything("it defines a function"),
             ast::Command::ExtendedTest(test, redirects) => {
                 self.extended_test(&test.expr);
                 self.redirects(redirects.as_ref());
@@ -270,7 +282,7 @@ impl Walk {
                 }
                 ast::CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
                     if last.is_some_and(redirects::names_a_descriptor) {
-                        self.unknown("it gives a variable the number of a descriptor");
+                        self.runs_anything("it gives a variable the number of a descriptor");
                     }
                     self.redirect(redirect);
                 }
@@ -345,7 +357,7 @@ impl Walk {
 
     fn takes_value(&mut self, name: &str, numeric: bool) {
         if !is_harmless_variable(name) {
-            self.unknown(format!("setting `{name}` may change what programs do"));
+            self.runs_anything(format!("setting `{name}` may change what programs do"));
         }
         self.variables.assign(name, numeric);
     }
@@ -356,26 +368,8 @@ impl Walk {
             self.script(script, self.depth + 1);
         }
         if let Err(why) = self.variables.expression(&rest) {
-            self.unknown(why);
+            self.runs_anything(why);
         }
-    }
-}
-
-/// A script as a tree.
-///
-/// # Errors
-/// Why it cannot be read.
-fn parsed(text: &str, depth: usize) -> Result<ast::Program, &'static str> {
-    if let Some(why) = limits::unreadable(text, depth) {
-        return Err(why);
-    }
-    // The parser comes from outside and is fed hostile text: should it panic, the command is merely not understood.
-    let parsed = catch_unwind(AssertUnwindSafe(|| {
-        Parser::new(text.as_bytes(), &options()).parse_program()
-    }));
-    match parsed {
-        Ok(Ok(program)) => Ok(program),
-        Ok(Err(_)) | Err(_) => Err("its syntax is not understood"),
     }
 }
 
@@ -386,10 +380,6 @@ fn is_harmless_variable(name: &str) -> bool {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     (plain && !name.contains("npm_config")) || HARMLESS_VARIABLES.contains(&name)
-}
-
-fn options() -> ParserOptions {
-    ParserOptions::default()
 }
 
 #[cfg(test)]

@@ -25,12 +25,13 @@ impl Walk {
         };
         let Some(name) = first.literal() else {
             self.ran(UNKNOWN_PROGRAM);
-            return self.unknown("which program runs is known only when it runs");
+            return self.runs_anything("which program runs is known only when it runs");
         };
         let (folder, base) = name
             .rsplit_once('/')
             .map_or((None, name), |(folder, base)| (Some(folder), base));
         self.ran(base);
+        self.called.insert(name.to_owned());
         if folder.is_some_and(|folder| !SYSTEM_FOLDERS.contains(&folder)) {
             return self.unknown(format!("`{name}` is not a program that is known"));
         }

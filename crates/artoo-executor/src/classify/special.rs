@@ -25,7 +25,7 @@ pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         if arg.may_hide_option() {
-            return walk.unknown(format!("an argument of `find` {HIDDEN}"));
+            return walk.runs_anything(format!("an argument of `find` {HIDDEN}"));
         }
         match arg.literal() {
             Some("-delete") => walk.raise(EffectClass::Destroy, "`find -delete` deletes files"),
@@ -34,7 +34,9 @@ pub(super) fn find(walk: &mut Walk, _name: &str, args: &[Arg]) {
                 walk.moved |= word == "-execdir";
                 match executed(&mut rest, &found) {
                     Some(inner) => walk.argv(&inner),
-                    None => return walk.unknown("where the command of `find -exec` ends is known only when it runs"),
+                    None => {
+                        return walk.runs_anything("where the command of `find -exec` ends is known only when it runs");
+                    }
                 }
             }
             // The files of which these begin the search are named elsewhere, and may be called like options.

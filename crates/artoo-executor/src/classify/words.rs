@@ -7,8 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use brush_parser::ast;
 use brush_parser::word::{self, TildeExpr, WordPiece, WordPieceWithSource};
 
+use super::Walk;
 use super::expansion::{is_number, named};
-use super::{Walk, options};
+use super::grammar::options;
 
 /// One argument as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,7 +232,7 @@ impl Walk {
             catch_unwind(AssertUnwindSafe(|| parse(text).ok())).ok().flatten()
         };
         if pieces.is_none() {
-            self.unknown("a word in it is not understood");
+            self.runs_anything("a word in it is not understood");
         }
         pieces
     }
@@ -299,7 +300,7 @@ impl Walk {
 
     fn plain_text(&mut self, draft: &mut Draft, text: &str, quoting: Quoting) {
         if text.contains('`') || text.contains("$(") || text.contains("${") {
-            self.unknown("an expansion in it is not understood");
+            self.runs_anything("an expansion in it is not understood");
             return draft.end(Shape::Split);
         }
         if quoting == Quoting::Double {

@@ -15,16 +15,16 @@ pub(super) fn env(walk: &mut Walk, _name: &str, args: &[Arg]) {
         let text = arg.known();
         match text {
             // Its unknown end could be a value or further options.
-            _ if text.starts_with('-') && arg.literal().is_none() => return walk.unknown(SEVERAL),
+            _ if text.starts_with('-') && arg.literal().is_none() => return walk.runs_anything(SEVERAL),
             "-0" | "--null" => {}
             "-i" | "-" | "--ignore-environment" => walk.homeless = true,
             "-u" | "--unset" => match rest.next() {
                 Some((_, value)) if value.is_single() => walk.homeless |= value.may_be(&["HOME"]),
-                Some(_) | None => return walk.unknown(SEVERAL),
+                Some(_) | None => return walk.runs_anything(SEVERAL),
             },
             _ if text.starts_with("--unset=") => walk.homeless = true,
             _ if text.starts_with('-') || !arg.is_single() => {
-                return walk.unknown(format!("`env {text}` can do more than read"));
+                return walk.runs_anything(format!("`env {text}` can do more than read"));
             }
             _ => match text.split_once('=') {
                 Some((variable, _)) => walk.assigned(variable, false),
@@ -45,7 +45,7 @@ pub(super) fn command(walk: &mut Walk, name: &str, args: &[Arg]) {
 /// `builtin CMD`, `nohup CMD`: no options of their own.
 pub(super) fn prefix(walk: &mut Walk, name: &str, args: &[Arg]) {
     if args.first().is_some_and(|arg| arg.known().starts_with('-')) {
-        return walk.unknown(format!("`{name}` with options is not understood"));
+        return walk.runs_anything(format!("`{name}` with options is not understood"));
     }
     walk.argv(args);
 }
@@ -59,7 +59,7 @@ pub(super) fn nice(walk: &mut Walk, name: &str, args: &[Arg]) {
     };
     let (options, program) = args.split_at_checked(skip).unwrap_or((args, &[]));
     if !options.iter().all(Arg::is_single) {
-        return walk.unknown(SEVERAL);
+        return walk.runs_anything(SEVERAL);
     }
     prefix(walk, name, program);
 }
@@ -75,13 +75,13 @@ pub(super) fn timeout(walk: &mut Walk, name: &str, args: &[Arg]) {
         };
     }
     if !args.iter().take(at).all(Arg::is_single) {
-        return walk.unknown(SEVERAL);
+        return walk.runs_anything(SEVERAL);
     }
     match args.get(at..).and_then(<[Arg]>::split_first) {
         Some((duration, rest)) if duration.is_single() && !duration.known().starts_with('-') => {
             prefix(walk, name, rest);
         }
-        _ => walk.unknown("`timeout` with these arguments is not understood"),
+        _ => walk.runs_anything("`timeout` with these arguments is not understood"),
     }
 }
 
@@ -119,13 +119,13 @@ pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
             continue;
         };
         if option.starts_with("--") || !"nPLdsIEa".contains(flag) {
-            return walk.unknown(format!("`xargs {option}` is not understood"));
+            return walk.runs_anything(format!("`xargs {option}` is not understood"));
         }
         batches |= matches!(flag, 'n' | 'L');
         let attached = chars.as_str();
         let value = if attached.is_empty() {
             let Some((value, after)) = rest.split_first().filter(|(value, _)| value.is_single()) else {
-                return walk.unknown("`xargs` with these arguments is not understood");
+                return walk.runs_anything("`xargs` with these arguments is not understood");
             };
             rest = after;
             value.literal().map(str::to_owned)
@@ -135,7 +135,7 @@ pub(super) fn xargs(walk: &mut Walk, _name: &str, args: &[Arg]) {
         if flag == 'I' {
             match value.filter(|mark| !mark.is_empty()) {
                 Some(value) => mark = Some(value),
-                None => return walk.unknown("what `xargs` replaces is known only when it runs"),
+                None => return walk.runs_anything("what `xargs` replaces is known only when it runs"),
             }
         }
     }
@@ -184,19 +184,21 @@ pub(super) fn shell(walk: &mut Walk, name: &str, args: &[Arg]) {
             break;
         };
         if flags.is_empty() || !flags.chars().all(|c| "ceuxo".contains(c)) {
-            return walk.unknown(format!("`{name} {}` is not understood", arg.known()));
+            return walk.runs_anything(format!("`{name} {}` is not understood", arg.known()));
         }
         runs_text |= flags.contains('c');
         rest = after;
         if flags.contains('o') {
             match rest.split_first() {
                 Some((option, after)) if option.literal() == Some("pipefail") => rest = after,
-                _ => return walk.unknown(format!("`{name} -o` is not understood")),
+                _ => return walk.runs_anything(format!("`{name} -o` is not understood")),
             }
         }
     }
     match rest.first().and_then(Arg::literal) {
         Some(script) if runs_text => walk.script(script, walk.depth + 1),
-        _ => walk.unknown(format!("what `{name}` runs is known only when it runs")),
+        // A file that is named is what the program was given to run.
+        Some(_) => walk.unknown(format!("what `{name}` runs is known only when it runs")),
+        None => walk.runs_anything(format!("what `{name}` runs is known only when it runs")),
     }
 }

@@ -253,8 +253,8 @@ async fn a_server_that_dies_under_many_calls_broke_once() {
     ));
     let (tools, _) = offered(vec![server("srv", program(dir.path(), &script, &[&one_tool()]))]).await;
     let one = || call(&tools, "srv.echo", json!({}));
-    let (a, b, c, d, e, f) = tokio::join!(one(), one(), one(), one(), one(), one());
-    for answer in [a, b, c, d, e, f] {
+    let answers: [ToolOutput; 6] = tokio::join!(one(), one(), one(), one(), one(), one()).into();
+    for answer in answers {
         assert!(answer.error.unwrap().contains("does not work"));
     }
     assert_eq!(

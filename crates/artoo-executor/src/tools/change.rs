@@ -21,7 +21,7 @@ use super::place::landing;
 use super::{Abandoned, Places, blocking, exceeds, failed, failed_by_system, invalid, worker_died};
 use crate::anchored::{Existing, Folder, digest, digest_of, dress};
 use crate::gate::is_free;
-use crate::undo::{State, UndoStore};
+use crate::undo::{Entry, State, UndoStore};
 
 /// Characters of a change that a person is shown; of what is not asked about, only a little is recorded.
 const SHOWN: usize = 20_000;
@@ -58,7 +58,7 @@ pub(super) fn real_path(places: &Places, given: &str) -> Result<PathBuf, String>
 }
 
 /// What is in a file now: its digest, its size, and its text where it is small enough.
-pub(super) fn look(real: &Path) -> Result<(State, u64, Option<String>), String> {
+pub(super) fn look(real: &Path, abandoned: &Abandoned) -> Result<(State, u64, Option<String>), String> {
     let unreadable = |error: io::Error| format!("{} cannot be read: {error}", real.display());
     let file = match Folder::of(real, false).and_then(|(folder, name)| folder.file(name)) {
         Ok(Some(file)) => file,
@@ -68,7 +68,7 @@ pub(super) fn look(real: &Path) -> Result<(State, u64, Option<String>), String> 
     };
     let size = file.metadata().map_err(unreadable)?.len();
     if size > COMPARED {
-        let sha256 = digest_of(file).map_err(unreadable)?;
+        let sha256 = digest_of(abandoned.heeding(file)).map_err(unreadable)?;
         return Ok((State::File { sha256 }, size, None));
     }
     let mut bytes = Vec::new();
@@ -176,7 +176,7 @@ impl Change {
         let now = match &mut old {
             None => State::Absent,
             Some(file) => State::File {
-                sha256: digest_of(&mut *file)?,
+                sha256: digest_of(abandoned.heeding(&mut *file))?,
             },
         };
         if now != self.before {
@@ -187,10 +187,10 @@ impl Change {
         if meta.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
         }
-        let staged = folder.stage(|file| {
-            file.write_all(self.new.as_bytes())?;
-            meta.as_ref().map_or(Ok(()), |meta| dress(file, meta, false))
-        })?;
+        if old.is_some() {
+            folder.may_write(name)?;
+        }
+        let temporary = folder.unused_name()?;
         if let Some(undo) = undo {
             if let Some(old) = &mut old {
                 old.rewind()?;
@@ -198,11 +198,16 @@ impl Change {
             let after = State::File {
                 sha256: digest(self.new.as_bytes()),
             };
-            undo.before_writing(&invocation.task_id, &self.real, old.as_mut(), now, after)?;
+            let entry = Entry::new(&self.real, now, after).by_way_of(&self.real.with_file_name(&temporary));
+            undo.before_writing(&invocation.task_id, &entry, old.as_mut(), abandoned)?;
         }
-        if abandoned.is_set() {
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "it was cancelled"));
-        }
+        abandoned.check()?;
+        // Last, so that only a process that dies just now leaves something behind.
+        let staged = folder.stage_as(temporary, |file| {
+            file.write_all(self.new.as_bytes())?;
+            meta.as_ref().map_or(Ok(()), |meta| dress(file, meta, false))
+        })?;
+        abandoned.check()?;
         let existing = if self.before == State::Absent {
             Existing::Refuse
         } else {
@@ -248,7 +253,7 @@ pub(super) struct Changing {
     pub undo: Option<Arc<UndoStore>>,
     pub spec: fn() -> ToolSpec,
     /// The change that a call means, or why it means none.
-    pub change: fn(&Places, &Invocation) -> Result<Change, String>,
+    pub change: fn(&Places, &Invocation, &Abandoned) -> Result<Change, String>,
 }
 
 #[async_trait]
@@ -259,7 +264,7 @@ impl Tool for Changing {
 
     async fn assess(&self, invocation: &Invocation) -> Assessment {
         let (places, change, invocation) = (Arc::clone(&self.places), self.change, invocation.clone());
-        blocking(move |_| match change(&places, &invocation) {
+        blocking(move |abandoned| match change(&places, &invocation, abandoned) {
             Ok(change) => change.assess(&places, &invocation),
             Err(error) => invalid(error),
         })
@@ -270,7 +275,7 @@ impl Tool for Changing {
     async fn run(&self, invocation: &Invocation, permit: Permit) -> ToolOutput {
         let (places, change, undo) = (Arc::clone(&self.places), self.change, self.undo.clone());
         let invocation = invocation.clone();
-        blocking(move |abandoned| match change(&places, &invocation) {
+        blocking(move |abandoned| match change(&places, &invocation, abandoned) {
             Ok(change) => change.make(&places, &invocation, permit, undo.as_ref(), abandoned),
             Err(error) => failed(error, FailureClass::Logical),
         })

@@ -251,11 +251,10 @@ fn run(
     };
     let (mut gone, mut output) = (Vec::new(), String::new());
     for one in &doomed {
-        let deleted = if abandoned.is_set() {
-            Err(io::Error::new(io::ErrorKind::Interrupted, "it was cancelled"))
-        } else {
-            State::at(&one.real).and_then(|before| undo.delete(&invocation.task_id, &one.real, before))
-        };
+        let deleted = abandoned
+            .check()
+            .and_then(|()| State::unread(&one.real))
+            .and_then(|before| undo.delete(&invocation.task_id, &one.real, before, abandoned));
         if let Err(error) = deleted {
             let why = format!("{} was not deleted: {error}", one.real.display());
             return ToolOutput {

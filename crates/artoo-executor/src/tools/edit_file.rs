@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::change::{Change, look, real_path};
-use super::{Places, arguments};
+use super::{Abandoned, Places, arguments};
 use crate::undo::State;
 
 #[derive(Deserialize)]
@@ -37,13 +37,13 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-pub(super) fn change(places: &Places, invocation: &Invocation) -> Result<Change, String> {
+pub(super) fn change(places: &Places, invocation: &Invocation, abandoned: &Abandoned) -> Result<Change, String> {
     let given = arguments::<Arguments>(invocation)?;
     // A file that exists: where a reader finds it, not where a new one would go.
     let found = places.reading(&given.path).display().to_string();
     let real = real_path(places, &found)?;
     let shown = real.display();
-    let (before, size, old) = look(&real)?;
+    let (before, size, old) = look(&real, abandoned)?;
     if before == State::Absent {
         return Err(format!("{shown} does not exist"));
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 use std::fs::FileType;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -183,20 +184,19 @@ fn find(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput {
 
 fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: &Abandoned) -> ToolOutput {
     let best = Mutex::new(Best::new(given.sort, MAX_LISTED));
-    let unreadable = AtomicU64::new(0);
+    let (unreadable, elsewhere) = (AtomicU64::new(0), AtomicU64::new(0));
+    let border = Border::around(under);
     let mut builder = WalkBuilder::new(under);
-    // Other file systems (network drives, /proc) are not wandered into.
     builder
         .standard_filters(false)
         .hidden(!given.hidden)
-        .follow_links(false)
-        .same_file_system(true);
+        .follow_links(false);
     builder.build_parallel().run(|| {
         let mut share = Share {
             own: Some(Best::new(given.sort, MAX_LISTED)),
             whole: &best,
         };
-        let unreadable = &unreadable;
+        let (unreadable, elsewhere, border) = (&unreadable, &elsewhere, &border);
         Box::new(move |entry| {
             if abandoned.is_set() {
                 return WalkState::Quit;
@@ -211,6 +211,10 @@ fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: 
                     {
                         own.note(size, entry.path());
                     }
+                    if border.is_crossed_by(&entry) {
+                        elsewhere.fetch_add(1, Ordering::Relaxed);
+                        return WalkState::Skip;
+                    }
                 }
             }
             WalkState::Continue
@@ -218,7 +222,53 @@ fn walk(under: &Path, given: &Arguments, name: Option<&GlobMatcher>, abandoned: 
     });
     let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
     let what = format!("were found under {}", under.display());
-    in_order(given, best, &what, unreadable.into_inner())
+    let missed = Missed {
+        unreadable: unreadable.into_inner(),
+        elsewhere: elsewhere.into_inner(),
+    };
+    in_order(given, best, &what, missed)
+}
+
+/// The file system on which a walk began. Others (network drives, /proc) are not wandered into.
+pub(super) struct Border(Option<u64>);
+
+impl Border {
+    pub fn around(root: &Path) -> Self {
+        Self(root.metadata().ok().map(|meta| meta.dev()))
+    }
+
+    /// Whether this is a folder on another one.
+    pub fn is_crossed_by(&self, entry: &DirEntry) -> bool {
+        let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
+        is_folder && entry.metadata().is_ok_and(|meta| Some(meta.dev()) != self.0)
+    }
+}
+
+/// What a walk did not see, in folders.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Missed {
+    pub unreadable: u64,
+    /// On other file systems.
+    pub elsewhere: u64,
+}
+
+impl Missed {
+    /// A line each, where there is something to be said.
+    pub fn tell(self, output: &mut String) {
+        if self.unreadable > 0 {
+            let _ = writeln!(output, "[{} folders could not be read]", self.unreadable);
+        }
+        tell_elsewhere(self.elsewhere, output);
+    }
+}
+
+pub(super) fn tell_elsewhere(folders: u64, output: &mut String) {
+    if folders > 0 {
+        let _ = writeln!(
+            output,
+            "[{folders} folders are on other file systems and were not looked into: name one to look there]"
+        );
+    }
 }
 
 /// What one thread of a walk finds; at its end it goes to the others.
@@ -236,13 +286,13 @@ impl Drop for Share<'_> {
     }
 }
 
-fn in_order(given: &Arguments, best: Best, what: &str, unreadable: u64) -> ToolOutput {
+fn in_order(given: &Arguments, best: Best, what: &str, missed: Missed) -> ToolOutput {
     let line = |(size, path): (u64, PathBuf)| match given.sort {
         Sort::Path => path.display().to_string(),
         Sort::Size => format!("{size}\t{}", path.display()),
     };
     let (matches, found) = best.finish();
-    listing(matches, found.into_iter().map(line), what, unreadable)
+    listing(matches, found.into_iter().map(line), what, missed)
 }
 
 fn pattern_of(name: &str) -> String {
@@ -286,7 +336,7 @@ fn from_index(under: &Path, given: &Arguments, listed: Vec<PathBuf>, made: Vec<P
         "were found under {}, in the system's index, which may lack the newest",
         under.display()
     );
-    Some(in_order(given, best, &what, 0))
+    Some(in_order(given, best, &what, Missed::default()))
 }
 
 /// A pattern where the text has wildcards, else any name that contains it; letter case never matters.
@@ -324,12 +374,7 @@ fn fitting(kind: FileType, given: &Arguments, size: impl FnOnce() -> Option<u64>
 }
 
 /// A bounded list: one match a line, then what is not shown, what could not be read, and how many there are.
-pub(super) fn listing(
-    matches: u64,
-    lines: impl IntoIterator<Item = String>,
-    what: &str,
-    unreadable: u64,
-) -> ToolOutput {
+pub(super) fn listing(matches: u64, lines: impl IntoIterator<Item = String>, what: &str, missed: Missed) -> ToolOutput {
     let mut output = String::new();
     let mut shown = 0_u64;
     for line in lines.into_iter().take(MAX_LISTED) {
@@ -340,9 +385,7 @@ pub(super) fn listing(
     if matches > shown {
         let _ = writeln!(output, "[{} more are not listed]", matches - shown);
     }
-    if unreadable > 0 {
-        let _ = writeln!(output, "[{unreadable} folders could not be read]");
-    }
+    missed.tell(&mut output);
     let _ = write!(output, "[{matches} {what}]");
     ToolOutput {
         output,

@@ -14,7 +14,7 @@ use ignore::WalkBuilder;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::find_files::listing;
+use super::find_files::{Missed, listing};
 use super::{Abandoned, Places, arguments, blocking, failed, invalid, reading, worker_died};
 
 pub(super) struct Glob {
@@ -102,12 +102,7 @@ fn run(root: &Path, pattern: &str, abandoned: &Abandoned) -> ToolOutput {
     };
     let wants_hidden = trimmed.starts_with('.') || trimmed.contains("/.");
     let (mut found, mut unreadable) = (Vec::new(), 0_u64);
-    for entry in WalkBuilder::new(root)
-        .hidden(!wants_hidden)
-        .require_git(false)
-        .follow_links(false)
-        .build()
-    {
+    for entry in WalkBuilder::new(root).hidden(!wants_hidden).follow_links(false).build() {
         if abandoned.is_set() {
             break;
         }
@@ -125,5 +120,9 @@ fn run(root: &Path, pattern: &str, abandoned: &Abandoned) -> ToolOutput {
     }
     found.sort_unstable();
     let what = format!("match `{pattern}` under {}", root.display());
-    listing(found.len() as u64, found, &what, unreadable)
+    let missed = Missed {
+        unreadable,
+        ..Missed::default()
+    };
+    listing(found.len() as u64, found, &what, missed)
 }

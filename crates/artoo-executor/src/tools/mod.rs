@@ -37,6 +37,7 @@ pub use place::Places;
 pub use secrets::Mask;
 pub use web::{AddressGuard, GoogleKeys, Lookup, WebSettings};
 
+use crate::abandoned::{Abandoned, blocking};
 use crate::gate::Grant;
 use crate::sandbox::Sandbox;
 use crate::undo::UndoStore;
@@ -221,31 +222,6 @@ pub(crate) fn exceeds(found: EffectClass, permit: Permit) -> Option<ToolOutput> 
     })
 }
 
-/// Runs blocking work on a thread for it. The work is told when nobody waits for it any more.
-async fn blocking<T: Send + 'static>(work: impl FnOnce(&Abandoned) -> T + Send + 'static) -> Option<T> {
-    let abandoned = Abandoned::default();
-    let _guard = Guard(abandoned.clone());
-    tokio::task::spawn_blocking(move || work(&abandoned)).await.ok()
-}
-
-/// Whether the future that waits for some work was dropped.
-#[derive(Clone, Debug, Default)]
-struct Abandoned(Arc<std::sync::atomic::AtomicBool>);
-
-impl Abandoned {
-    fn is_set(&self) -> bool {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
-struct Guard(Abandoned);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
 /// What is said when a worker thread died.
 fn worker_died() -> ToolOutput {
     failed("the tool broke: its worker ended early", FailureClass::Environmental)
@@ -255,5 +231,7 @@ fn worker_died() -> ToolOutput {
 mod tests;
 #[cfg(test)]
 mod tests_of_changes;
+#[cfg(test)]
+mod tests_of_mac;
 #[cfg(test)]
 mod tests_of_searches;

@@ -4,6 +4,7 @@
 //! not write.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +21,10 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::find_files::{Border, tell_elsewhere};
 use super::glob::path_matcher;
 use super::{Abandoned, Places, arguments, blocking, failed, invalid, reading, worker_died};
+use crate::capture::without_broken_word;
 
 /// Bytes of matching lines that are kept while searching, of all files together; what is over is only counted.
 const KEPT: u64 = 4 * 1024 * 1024;
@@ -35,6 +38,8 @@ const LINE_SHOWN: usize = 400;
 const MAX_CONTEXT: u64 = 20;
 /// The longest line that is kept in memory; a file with a longer one is searched no further.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
+/// Bytes that the searcher reads at first; it searches nothing of a file with a zero byte among them.
+const FIRST_READ: u64 = 64 * 1024;
 /// The largest pattern, compiled.
 const PATTERN_SIZE: usize = 10 * 1024 * 1024;
 
@@ -113,8 +118,12 @@ struct Tally {
     files: AtomicU64,
     kept: AtomicU64,
     unreadable: AtomicU64,
-    /// Files that were left at their first zero byte.
+    /// Folders on other file systems.
+    elsewhere: AtomicU64,
+    /// Files with a zero byte near their beginning: nothing of them was searched.
     binary: AtomicU64,
+    /// Files that were left at a later one.
+    stopped: AtomicU64,
     cut: AtomicBool,
     found: Mutex<Vec<(PathBuf, String)>>,
 }
@@ -158,29 +167,30 @@ fn search(under: &Path, given: &Arguments, abandoned: &Abandoned) -> ToolOutput 
     } else {
         under.parent().unwrap_or(under)
     };
-    WalkBuilder::new(under)
-        .require_git(false)
-        .follow_links(false)
-        .build_parallel()
-        .run(|| {
-            let mut searcher = searcher.clone();
-            let (matcher, wanted, tally) = (&matcher, wanted.as_ref(), &tally);
-            Box::new(move |entry| {
-                if abandoned.is_set() {
-                    return WalkState::Quit;
+    let border = Border::around(root);
+    WalkBuilder::new(under).follow_links(false).build_parallel().run(|| {
+        let mut searcher = searcher.clone();
+        let (matcher, wanted, tally, border) = (&matcher, wanted.as_ref(), &tally, &border);
+        Box::new(move |entry| {
+            if abandoned.is_set() {
+                return WalkState::Quit;
+            }
+            match entry {
+                Ok(entry) if is_wanted(&entry, root, wanted) => {
+                    search_file(&mut searcher, matcher, entry.path(), root, tally, abandoned);
                 }
-                match entry {
-                    Ok(entry) if is_wanted(&entry, root, wanted) => {
-                        search_file(&mut searcher, matcher, entry.path(), root, tally, abandoned);
-                    }
-                    Ok(_) => {}
-                    Err(_) => {
-                        tally.unreadable.fetch_add(1, Ordering::Relaxed);
-                    }
+                Ok(entry) if border.is_crossed_by(&entry) => {
+                    tally.elsewhere.fetch_add(1, Ordering::Relaxed);
+                    return WalkState::Skip;
                 }
-                WalkState::Continue
-            })
-        });
+                Ok(_) => {}
+                Err(_) => {
+                    tally.unreadable.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            WalkState::Continue
+        })
+    });
     report(under, &given.pattern, tally)
 }
 
@@ -213,14 +223,17 @@ fn search_file(
         matches: 0,
         full: tally.kept.load(Ordering::Relaxed) >= KEPT,
         cut: false,
-        binary: false,
+        zero: None,
         abandoned,
     };
-    if searcher.search_path(matcher, path, &mut lines).is_err() {
+    let outcome =
+        File::open(path).and_then(|file| searcher.search_reader(matcher, abandoned.heeding(file), &mut lines));
+    if outcome.is_err() {
         tally.unreadable.fetch_add(1, Ordering::Relaxed);
     }
-    if lines.binary {
-        tally.binary.fetch_add(1, Ordering::Relaxed);
+    if let Some(at) = lines.zero {
+        let count = if at < FIRST_READ { &tally.binary } else { &tally.stopped };
+        count.fetch_add(1, Ordering::Relaxed);
     }
     if lines.matches == 0 {
         return;
@@ -246,7 +259,8 @@ struct Lines<'a> {
     matches: u64,
     full: bool,
     cut: bool,
-    binary: bool,
+    /// Where its first zero byte is.
+    zero: Option<u64>,
     abandoned: &'a Abandoned,
 }
 
@@ -261,7 +275,7 @@ impl Lines<'_> {
         }
         let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let shown = line.get(..LINE_SHOWN).unwrap_or(line);
+        let shown = line.get(..LINE_SHOWN).map_or(line, without_broken_word);
         if self.shown.is_empty() {
             self.shown = self.path.display().to_string().replace('\n', "\\n");
         }
@@ -298,8 +312,8 @@ impl Sink for Lines<'_> {
         Ok(true)
     }
 
-    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
-        self.binary = true;
+    fn binary_data(&mut self, _: &Searcher, offset: u64) -> Result<bool, io::Error> {
+        self.zero = Some(offset);
         Ok(true)
     }
 
@@ -314,7 +328,8 @@ impl Sink for Lines<'_> {
 fn report(under: &Path, pattern: &str, tally: Tally) -> ToolOutput {
     let (lines, files) = (tally.lines.into_inner(), tally.files.into_inner());
     // In a folder binary files are left out, as the tool says; one that was named must not look like one without a match.
-    let named_binary = tally.binary.into_inner() > 0 && under.is_file();
+    let stopped = tally.stopped.into_inner();
+    let named_binary = tally.binary.into_inner() + stopped > 0 && under.is_file();
     if named_binary && lines == 0 {
         let why = format!(
             "{} is a binary file, which is not searched: look at it with another tool",
@@ -334,7 +349,12 @@ fn report(under: &Path, pattern: &str, tally: Tally) -> ToolOutput {
         output.push_str(&text);
     }
     if named_binary {
-        output.push_str("[it is a binary file, and was searched to its first zero byte only]\n");
+        output.push_str("[it is a binary file, and was searched in part only: it holds a zero byte in the middle]\n");
+    } else if stopped > 0 {
+        let _ = writeln!(
+            output,
+            "[{stopped} files were searched in part only: they hold a zero byte in the middle]"
+        );
     }
     if cut {
         output.push_str("[not all of them are listed: narrow the search]\n");
@@ -343,6 +363,7 @@ fn report(under: &Path, pattern: &str, tally: Tally) -> ToolOutput {
     if unreadable > 0 {
         let _ = writeln!(output, "[{unreadable} files or folders could not be read to their end]");
     }
+    tell_elsewhere(tally.elsewhere.into_inner(), &mut output);
     let _ = write!(
         output,
         "[{lines} lines in {files} files match `{pattern}` under {}]",

@@ -296,6 +296,7 @@ async fn globs_behave_as_in_gitignore_aware_tools() {
     ] {
         world.write(&format!("cwd/{path}"), "");
     }
+    world.write("cwd/.git/HEAD", "");
     world.write("cwd/.gitignore", "target/\n");
     for (pattern, expect) in [
         ("**/*.rs", &["main.rs", "src/deep/x.rs", "src/lib.rs"][..]),
@@ -520,4 +521,30 @@ async fn artoo_s_own_folder_is_in_no_scope() {
         let input = json!({"command": command});
         assert_eq!(free(scope, "shell", input).await, expect, "{scope}: {command}");
     }
+}
+
+/// A fault in a tool's own code is an answer, and the program goes on.
+#[tokio::test]
+async fn a_tool_that_panics_is_a_failed_call() {
+    let world = World::new();
+    let broken = change::Changing {
+        places: Arc::new(world.places()),
+        undo: None,
+        spec: write_file::spec,
+        change: |_, _, _| panic!("a fault"),
+    };
+    let tools = Tools::of(vec![Arc::new(broken)], Mask::default());
+    let call = world.invocation("write_file", json!({"path": "a", "content": "x"}));
+    assert!(tools.assess(&call).await.invalid.is_some());
+    let permit = Permit {
+        effect: EffectClass::External,
+        confirmed: true,
+        seen: 0,
+    };
+    let out = tools.run(&call, permit).await;
+    assert!(out.error.is_some_and(|error| error.contains("the tool broke")));
+    assert_eq!(
+        out.failure_class,
+        Some(artoo_protocol::message::FailureClass::Environmental)
+    );
 }

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::tests::World;
 use super::*;
+use crate::skipping;
+
 use crate::undo::{Outcome, Unwilling, restore};
 
 impl World {
@@ -329,28 +331,54 @@ async fn a_yes_to_a_command_does_not_follow_a_link_that_moved_since() {
     }
 }
 
-/// A fault in a tool's own code is an answer, and the program goes on.
+/// Who may write to a folder could put a new file in the place of one that he may not write to.
+#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_tool_that_panics_is_a_failed_call() {
+async fn a_file_that_belongs_to_somebody_else_is_not_replaced() {
+    use rustix::process::{Gid, Uid};
+    if !rustix::process::geteuid().is_root() {
+        return skipping::skipped("root", "only a superuser can give files away");
+    }
     let world = World::new();
-    let broken = change::Changing {
-        places: Arc::new(world.places()),
-        undo: None,
-        spec: write_file::spec,
-        change: |_, _| panic!("a fault"),
-    };
-    let tools = Tools::of(vec![Arc::new(broken)], Mask::default());
-    let call = world.invocation("write_file", json!({"path": "a", "content": "x"}));
-    assert!(tools.assess(&call).await.invalid.is_some());
-    let permit = Permit {
-        effect: EffectClass::External,
-        confirmed: true,
-        seen: 0,
-    };
-    let out = tools.run(&call, permit).await;
-    assert!(out.error.is_some_and(|error| error.contains("the tool broke")));
-    assert_eq!(
-        out.failure_class,
-        Some(artoo_protocol::message::FailureClass::Environmental)
-    );
+    world.write("cwd/theirs.txt", "theirs");
+    for (path, mode) in [("", 0o755), ("cwd", 0o777), ("undo", 0o777)] {
+        fs::create_dir_all(world.root.join(path)).unwrap();
+        fs::set_permissions(world.root.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    // Threads have rights of their own, and those that they start inherit them.
+    let world = std::thread::spawn(move || {
+        let (nobody, nogroup) = (Uid::from_raw(65_534), Gid::from_raw(65_534));
+        rustix::thread::set_thread_res_gid(nogroup, nogroup, nogroup).unwrap();
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let path = world.root.join("cwd/theirs.txt");
+            let out = world
+                .confirmed("write_file", json!({"path": path, "content": "mine"}))
+                .await;
+            assert!(out.error.is_some_and(|error| error.contains("denied")));
+            let path = world.root.join("cwd/own.txt");
+            let out = world
+                .confirmed("write_file", json!({"path": path, "content": "mine"}))
+                .await;
+            assert_eq!(out.error, None);
+        });
+        world
+    });
+    assert_eq!(world.join().unwrap().read("cwd/theirs.txt"), "theirs");
+}
+
+/// Work that nobody waits for any more leaves the file and its folder as they were.
+#[test]
+fn a_write_that_nobody_waits_for_changes_nothing() {
+    let world = World::new();
+    world.write("cwd/a.txt", "old");
+    let path = world.root.join("cwd/a.txt");
+    let call = world.invocation("write_file", json!({"path": path, "content": "new"}));
+    let gone = Abandoned::already();
+    let big = fs::File::options().write(true).open(&path).unwrap();
+    big.set_len(2 * 1024 * 1024).unwrap();
+    let looked = write_file::change(&world.places(), &call, &gone);
+    assert!(looked.is_err_and(|why| why.contains("cancelled")));
+    assert_eq!(fs::read_dir(world.root.join("cwd")).unwrap().count(), 1);
 }

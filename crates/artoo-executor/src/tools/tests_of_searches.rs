@@ -8,10 +8,12 @@ use serde_json::json;
 
 use super::tests::World;
 use super::*;
+use crate::skipping;
 
 #[tokio::test]
 async fn text_is_searched_as_in_gitignore_aware_tools() {
     let world = World::new();
+    world.write("cwd/.git/HEAD", "");
     world.write("cwd/.gitignore", "target\n");
     world.write("cwd/src/a.rs", "fn main() {}\n// TODO: one\n");
     world.write("cwd/src/b.txt", "todo: two\nnothing\nTODO three\n");
@@ -85,12 +87,88 @@ async fn a_binary_file_that_was_named_is_not_said_to_hold_no_match() {
         "{}",
         out.output
     );
-    assert!(out.output.contains("to its first zero byte only"), "{}", out.output);
+    assert!(
+        out.output.contains("in part only: it holds a zero byte"),
+        "{}",
+        out.output
+    );
     world.write("cwd/text", "nothing\n");
     let out = world
         .free("search_text", json!({"pattern": "TODO", "under": "text"}))
         .await;
     assert!(out.output.contains("[0 lines in 0 files match"), "{}", out.output);
+}
+
+/// Settings kept by git in the home folder (`*` in `~/.gitignore`) must not make everything in it invisible.
+#[tokio::test]
+async fn what_git_would_ignore_counts_only_in_a_repository() {
+    let world = World::new();
+    world.write("cwd/.gitignore", "*\n");
+    world.write("cwd/notes/a.txt", "needle\n");
+    assert_eq!(world.free("search_text", json!({"pattern": "needle"})).await.lines, 1);
+    assert_eq!(world.free("glob", json!({"pattern": "*.txt"})).await.lines, 1);
+    world.write("cwd/.git/HEAD", "");
+    assert_eq!(world.free("search_text", json!({"pattern": "needle"})).await.lines, 0);
+    assert_eq!(world.free("glob", json!({"pattern": "*.txt"})).await.lines, 0);
+}
+
+#[tokio::test]
+async fn files_that_were_searched_in_part_are_counted() {
+    let world = World::new();
+    let lines = "line\n".repeat(100_000);
+    world.write("cwd/a.log", &format!("needle\n{lines}\0\nneedle\n"));
+    world.write("cwd/b.log", &format!("{lines}\0\nneedle\n"));
+    world.write("cwd/c.txt", "needle\n");
+    world.write("cwd/picture", "GIF\0needle\n");
+    let out = world.free("search_text", json!({"pattern": "needle"})).await;
+    assert_eq!(out.lines, 2);
+    assert!(
+        out.output
+            .contains("[2 files were searched in part only: they hold a zero byte in the middle]\n"),
+        "{}",
+        out.output
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn other_file_systems_are_left_out_and_it_is_said() {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &str| fs::symlink_metadata(path).map(|meta| meta.dev()).ok();
+    let entries = fs::read_dir("/dev").into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mounted: Vec<String> = folders
+        .map(|entry| entry.path().display().to_string())
+        .filter(|path| device(path) != device("/dev"))
+        .collect();
+    if mounted.is_empty() {
+        return skipping::skipped("/dev", "nothing is mounted in it");
+    }
+    let world = World::new();
+    for (tool, input) in [
+        (
+            "find_files",
+            json!({"under": "/dev", "name": "no such name", "hidden": true}),
+        ),
+        ("search_text", json!({"under": "/dev", "pattern": "no such text"})),
+    ] {
+        let out = world.free(tool, input).await;
+        let said = format!("[{} folders are on other file systems", mounted.len());
+        assert!(out.output.contains(&said), "{tool} {mounted:?}: {}", out.output);
+    }
+}
+
+#[tokio::test]
+async fn a_key_at_the_end_of_what_is_shown_of_a_line_is_shown_in_no_part() {
+    let world = World::new();
+    let key = format!("sk-{}", "a1".repeat(40));
+    world.write("cwd/a.txt", &format!("needle {} {key} end\n", "x ".repeat(180)));
+    let out = world.free("search_text", json!({"pattern": "needle"})).await;
+    assert!(
+        out.output.contains("bytes more]") && !out.output.contains("a1"),
+        "{}",
+        out.output
+    );
 }
 
 #[tokio::test]
@@ -219,101 +297,6 @@ async fn the_systems_index_is_asked_and_not_believed() {
         "{}",
         out.output
     );
-}
-
-#[tokio::test]
-async fn macos_tools_run_what_they_show() {
-    let world = World::new();
-    let bin = world.root.join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    for program in ["mdfind", "osascript", "shortcuts"] {
-        fs::write(bin.join(program), "#!/bin/sh\nprintf '%s|' \"${0##*/}\" \"$@\"\n").unwrap();
-        fs::set_permissions(bin.join(program), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let path = format!("{}:/usr/bin:/bin", bin.display());
-    let settings = ToolSettings {
-        places: Places {
-            home: world.root.join("home"),
-            cwd: world.root.join("cwd"),
-            workspace: world.root.join("work"),
-            own: None,
-        },
-        environment: vec![("PATH".into(), path.into())],
-        command_limit: Duration::from_secs(20),
-        web: None,
-        undo: None,
-        sandbox: crate::Sandbox::unchecked(),
-        grants: Vec::new(),
-    };
-    let tools = Tools::of(
-        mac::tools(&Arc::new(settings.places.clone()), &settings),
-        Mask::default(),
-    );
-    let home = world.root.join("home").display().to_string();
-    for (tool, input, effect, expect) in [
-        (
-            "mdfind",
-            json!({"query": "kind:pdf o'neil"}),
-            EffectClass::Read,
-            "mdfind|kind:pdf o'neil|".to_owned(),
-        ),
-        (
-            "mdfind",
-            json!({"query": "x", "under": "~"}),
-            EffectClass::Read,
-            format!("mdfind|-onlyin|{home}|x|"),
-        ),
-        (
-            "applescript",
-            json!({"script": "tell app \"Finder\"\ndelete x\nend"}),
-            EffectClass::External,
-            "osascript|-e|tell app \"Finder\"\ndelete x\nend|".to_owned(),
-        ),
-        ("shortcuts", json!({}), EffectClass::Read, "shortcuts|list|".to_owned()),
-        (
-            "shortcuts",
-            json!({"run": "Send $(it)"}),
-            EffectClass::External,
-            "shortcuts|run|Send $(it)|".to_owned(),
-        ),
-    ] {
-        let invocation = world.invocation(tool, input.clone());
-        let found = tools.assess(&invocation).await;
-        assert_eq!((found.invalid, found.effect), (None, effect), "{tool} {input}");
-        let out = tools
-            .run(
-                &invocation,
-                Permit {
-                    effect,
-                    confirmed: effect > EffectClass::Fetch,
-                    seen: 0,
-                },
-            )
-            .await;
-        assert_eq!(out.output, expect);
-    }
-    for (tool, input) in [
-        ("mdfind", json!({"query": "-delete"})),
-        ("shortcuts", json!({"run": "-x"})),
-    ] {
-        assert!(
-            tools
-                .assess(&world.invocation(tool, input.clone()))
-                .await
-                .invalid
-                .is_some(),
-            "{tool} {input}"
-        );
-    }
-    let unconfirmed = Permit {
-        effect: EffectClass::Read,
-        confirmed: false,
-        seen: 0,
-    };
-    let out = tools
-        .run(&world.invocation("applescript", json!({"script": "x"})), unconfirmed)
-        .await;
-    assert!(out.error.is_some() && out.output.is_empty());
 }
 
 #[tokio::test]

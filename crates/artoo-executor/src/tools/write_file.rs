@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::change::{Change, look, real_path};
-use super::{Places, arguments};
+use super::{Abandoned, Places, arguments};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -31,10 +31,10 @@ pub(super) fn spec() -> ToolSpec {
     }
 }
 
-pub(super) fn change(places: &Places, invocation: &Invocation) -> Result<Change, String> {
+pub(super) fn change(places: &Places, invocation: &Invocation, abandoned: &Abandoned) -> Result<Change, String> {
     let given = arguments::<Arguments>(invocation)?;
     let real = real_path(places, &given.path)?;
-    let (before, size, old) = look(&real)?;
+    let (before, size, old) = look(&real, abandoned)?;
     Ok(Change {
         real,
         before,

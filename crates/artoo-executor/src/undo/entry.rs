@@ -3,13 +3,15 @@
 //! Owns the stored form, `NNNNNN.json` beside `NNNNNN.kept`. Must not change anything outside the store.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::abandoned::Abandoned;
 use crate::anchored::{digest, digest_of};
 
 /// Version of the stored form.
@@ -26,6 +28,13 @@ pub enum State {
         /// Of its content, in hexadecimal.
         sha256: String,
     },
+    /// A file that was moved away as it was, without being read.
+    Unread {
+        /// Its length.
+        bytes: u64,
+        /// When it was changed last: seconds of the epoch, and the nanoseconds beyond.
+        changed: (i64, i64),
+    },
     /// A symbolic link to here.
     Link {
         /// Digest of where it leads.
@@ -38,8 +47,26 @@ pub enum State {
 }
 
 impl State {
-    /// What is at a path now.
-    pub fn at(path: &Path) -> io::Result<Self> {
+    /// What is at a path now. A file is read whole, for as long as somebody waits for that.
+    pub(crate) fn at(path: &Path, abandoned: &Abandoned) -> io::Result<Self> {
+        Self::of(path, |_| {
+            Ok(Self::File {
+                sha256: digest_of(abandoned.heeding(File::open(path)?))?,
+            })
+        })
+    }
+
+    /// The same without reading a file: for what is moved and not copied.
+    pub(crate) fn unread(path: &Path) -> io::Result<Self> {
+        Self::of(path, |meta| {
+            Ok(Self::Unread {
+                bytes: meta.len(),
+                changed: (meta.mtime(), meta.mtime_nsec()),
+            })
+        })
+    }
+
+    fn of(path: &Path, file: impl FnOnce(&Metadata) -> io::Result<Self>) -> io::Result<Self> {
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -49,9 +76,7 @@ impl State {
         };
         let kind = meta.file_type();
         Ok(if kind.is_file() {
-            Self::File {
-                sha256: digest_of(File::open(path)?)?,
-            }
+            file(&meta)?
         } else if kind.is_symlink() {
             Self::Link {
                 sha256: digest(fs::read_link(path)?.as_os_str().as_bytes()),
@@ -78,6 +103,9 @@ pub struct Entry {
     /// Where the old one was laid aside for a moment, on a file system of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aside: Option<StoredPath>,
+    /// The file that was written before it took the place of the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temporary: Option<StoredPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,14 +134,38 @@ impl StoredPath {
 }
 
 impl Entry {
-    pub(super) fn new(path: &Path, before: State, after: State, aside: Option<&Path>) -> Self {
+    pub(crate) fn new(path: &Path, before: State, after: State) -> Self {
         Self {
             format: FORMAT,
             path: path.into(),
             before,
             after,
-            aside: aside.map(StoredPath::from),
+            aside: None,
+            temporary: None,
         }
+    }
+
+    /// Notes where the old thing is laid aside for a moment.
+    #[must_use]
+    pub(super) fn laid_aside(self, aside: &Path) -> Self {
+        Self {
+            aside: Some(aside.into()),
+            ..self
+        }
+    }
+
+    /// Notes which file is written first.
+    #[must_use]
+    pub(crate) fn by_way_of(self, temporary: &Path) -> Self {
+        Self {
+            temporary: Some(temporary.into()),
+            ..self
+        }
+    }
+
+    /// Whether the old thing was moved into the store, and not copied.
+    pub(super) fn is_deletion(&self) -> bool {
+        self.after == State::Absent
     }
 
     /// The path, absolute and without links when it was changed.
@@ -123,5 +175,9 @@ impl Entry {
 
     pub(super) fn aside(&self) -> Option<PathBuf> {
         self.aside.as_ref().map(StoredPath::to_path)
+    }
+
+    pub(super) fn temporary(&self) -> Option<PathBuf> {
+        self.temporary.as_ref().map(StoredPath::to_path)
     }
 }

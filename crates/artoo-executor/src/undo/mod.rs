@@ -17,7 +17,8 @@ use std::sync::{Mutex, PoisonError};
 
 use artoo_protocol::TaskId;
 
-use crate::anchored::{Existing, Folder, dress};
+use crate::abandoned::Abandoned;
+use crate::anchored::{Existing, Folder, dress, is_left_behind};
 
 pub use entry::{Entry, State};
 pub use restore::{Outcome, Restored, Unwilling, restore};
@@ -54,10 +55,9 @@ impl UndoStore {
     pub(crate) fn before_writing(
         &self,
         task: &TaskId,
-        path: &Path,
+        entry: &Entry,
         old: Option<&mut File>,
-        before: State,
-        after: State,
+        abandoned: &Abandoned,
     ) -> io::Result<()> {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (folder, number) = self.next(task)?;
@@ -65,36 +65,31 @@ impl UndoStore {
             let meta = old.metadata()?;
             let staged = folder.stage(|copy| {
                 io::Seek::rewind(old)?;
-                io::copy(old, copy)?;
+                abandoned.copy(old, copy)?;
                 dress(copy, &meta, true)
             })?;
             staged.place(&kept_name(number), Existing::Refuse)?;
         }
-        note(&folder, number, &Entry::new(path, before, after, None))
+        note(&folder, number, entry)
     }
 
     /// Deletes a file, a link or a whole folder by moving it into the store. `path` has no link on its way.
-    pub(crate) fn delete(&self, task: &TaskId, path: &Path, before: State) -> io::Result<()> {
+    pub(crate) fn delete(&self, task: &TaskId, path: &Path, before: State, abandoned: &Abandoned) -> io::Result<()> {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (folder, number) = self.next(task)?;
         let (parent, name) = Folder::of(path, false)?;
-        let mut aside = OsString::from(".artoo-deleted-");
-        aside.push(format!("{}-{number}", std::process::id()));
+        let aside = path.with_file_name(format!(".artoo-deleted-{task}-{number}"));
         note(
             &folder,
             number,
-            &Entry::new(path, before, State::Absent, Some(&path.with_file_name(&aside))),
+            &Entry::new(path, before, State::Absent).laid_aside(&aside),
         )?;
         match parent.move_to(name, &folder, &kept_name(number), Existing::Refuse) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let kept = self.folder(task).join(kept_name(number));
-                let part = kept.with_extension("part");
-                copy_tree(path, &part)?;
-                fs::rename(&part, &kept)?;
+                move_by_copy(path, &aside, &kept, |from, to| copy_tree(from, to, abandoned))?;
                 folder.sync();
-                // In one step out of sight, so that nobody finds half of it.
-                parent.move_to(name, &parent, &aside, Existing::Refuse)?;
-                remove(&path.with_file_name(&aside))
+                Ok(())
             }
             moved => moved,
         }
@@ -112,12 +107,22 @@ impl UndoStore {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         let numbers = fs::read_dir(&path)?.filter_map(|entry| number_of(&entry.ok()?.file_name()));
         let number = numbers.max().unwrap_or(0) + 1;
+        // Where a process died over the change before, it may have left what it was writing.
+        if let Ok(last) = fs::read(path.join(note_name(number - 1)))
+            && let Ok(last) = serde_json::from_slice::<Entry>(&last)
+        {
+            sweep_temporary(&last);
+        }
         Ok((Folder::open(&path.canonicalize()?)?, number))
     }
 }
 
 fn kept_name(number: u64) -> OsString {
     format!("{number:06}.kept").into()
+}
+
+fn note_name(number: u64) -> String {
+    format!("{number:06}.json")
 }
 
 fn number_of(name: &OsStr) -> Option<u64> {
@@ -127,17 +132,53 @@ fn number_of(name: &OsStr) -> Option<u64> {
 fn note(folder: &Folder, number: u64, entry: &Entry) -> io::Result<()> {
     let text = serde_json::to_vec(entry)?;
     let staged = folder.stage(|file| file.write_all(&text))?;
-    staged.place(OsStr::new(&format!("{number:06}.json")), Existing::Refuse)
+    staged.place(OsStr::new(&note_name(number)), Existing::Refuse)
+}
+
+/// Removes what a process wrote that died before it could put it in its place.
+fn sweep_temporary(entry: &Entry) {
+    if let Some(left) = entry.temporary()
+        && left.file_name().is_some_and(is_left_behind)
+        && let Ok((folder, name)) = Folder::of(&left, false)
+    {
+        let _ = folder.remove(name);
+    }
+}
+
+/// Moves a thing to another file system. It goes out of sight first, in one step: what is saved under its old name meanwhile
+/// is a new thing, and none of it is lost. When it cannot be copied it goes back.
+fn move_by_copy(
+    path: &Path,
+    aside: &Path,
+    kept: &Path,
+    copy: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let (parent, name) = Folder::of(path, false)?;
+    let (_, aside_name) = Folder::of(aside, false)?;
+    parent.move_to(name, &parent, aside_name, Existing::Refuse)?;
+    let part = kept.with_extension("part");
+    if let Err(error) = copy(aside, &part).and_then(|()| fs::rename(&part, kept)) {
+        let _ = remove(&part);
+        return Err(match parent.move_to(aside_name, &parent, name, Existing::Refuse) {
+            Ok(()) => error,
+            Err(_) => io::Error::other(format!(
+                "{error}; it lies in {} now, because its name was taken meanwhile",
+                aside.display()
+            )),
+        });
+    }
+    remove(aside)
 }
 
 /// Copies a file, a link or a folder with everything in it, modes and times included.
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_tree(from: &Path, to: &Path, abandoned: &Abandoned) -> io::Result<()> {
+    abandoned.check()?;
     let meta = fs::symlink_metadata(from)?;
     if meta.is_dir() {
         fs::create_dir(to)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            copy_tree(&entry.path(), &to.join(entry.file_name()))?;
+            copy_tree(&entry.path(), &to.join(entry.file_name()), abandoned)?;
         }
         return dress(&File::open(to)?, &meta, true);
     }
@@ -149,7 +190,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
         return Err(io::Error::other(why));
     }
     let mut copy = File::options().write(true).create_new(true).open(to)?;
-    io::copy(&mut File::open(from)?, &mut copy)?;
+    abandoned.copy(&mut File::open(from)?, &mut copy)?;
     dress(&copy, &meta, true)?;
     copy.sync_all()
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use artoo_protocol::message::FailureClass;
 use artoo_protocol::ports::Tool;
@@ -18,7 +19,10 @@ use super::outgoing::{self, Outgoing};
 use super::{NoPage, Page, Web, shown};
 use crate::capture::Capture;
 use crate::tools::text_kind::{Sample, TextKind, kind_of};
-use crate::tools::{Mask, Places, arguments, exceeds, failed, invalid};
+use crate::tools::{Abandoned, Mask, Places, arguments, blocking, exceeds, failed, invalid, worker_died};
+
+/// Time for making text of a page.
+const READING: Duration = Duration::from_secs(10);
 
 pub(in crate::tools) struct FetchUrl {
     pub web: Arc<Web>,
@@ -99,7 +103,7 @@ impl Tool for FetchUrl {
             return refusal;
         }
         match self.web.get(url).await {
-            Ok(page) => as_text(&page),
+            Ok(page) => read(page).await,
             Err(NoPage::Refused(why)) => failed(why, FailureClass::Logical),
             Err(NoPage::Unreachable(why)) => failed(
                 format!("{why}. Do not guess what it says."),
@@ -109,7 +113,25 @@ impl Tool for FetchUrl {
     }
 }
 
-fn as_text(page: &Page) -> ToolOutput {
+/// The page's text, made beside everything else that goes on, and only for so long.
+async fn read(page: Page) -> ToolOutput {
+    let address = page.url.clone();
+    let reading = blocking(move |abandoned| as_text(&page, abandoned));
+    match tokio::time::timeout(READING, reading).await {
+        Ok(text) => text.flatten().unwrap_or_else(worker_died),
+        Err(_) => failed(
+            format!(
+                "{} took longer than {} s to be read",
+                shown(&address),
+                READING.as_secs()
+            ),
+            FailureClass::Environmental,
+        ),
+    }
+}
+
+/// `None` when nobody waits for it any more.
+fn as_text(page: &Page, abandoned: &Abandoned) -> Option<ToolOutput> {
     let markup = matches!(page.kind.as_str(), "text/html" | "application/xhtml+xml");
     if !markup
         && let TextKind::Binary(what) = kind_of(page.bytes.get(..64 * 1024).unwrap_or(&page.bytes), Sample::Start)
@@ -119,11 +141,11 @@ fn as_text(page: &Page) -> ToolOutput {
             shown(&page.url),
             page.kind
         );
-        return failed(why, FailureClass::Logical);
+        return Some(failed(why, FailureClass::Logical));
     }
     let mut text = String::new();
     if markup {
-        let read = readable(&page.text());
+        let read = readable(&page.text(), abandoned)?;
         if !read.title.is_empty() {
             let _ = writeln!(text, "{}\n", read.title);
         }
@@ -153,12 +175,12 @@ fn as_text(page: &Page) -> ToolOutput {
         output.push_str("\n[the page is longer; only its beginning was read]");
     }
     let fault = page.status.is_client_error() || page.status.is_server_error();
-    ToolOutput {
+    Some(ToolOutput {
         output,
         truncated: captured.truncated || page.cut,
         lines: captured.lines,
         error: fault.then(|| format!("the server answered {}", page.status)),
         failure_class: fault.then_some(FailureClass::Environmental),
         ..ToolOutput::default()
-    }
+    })
 }

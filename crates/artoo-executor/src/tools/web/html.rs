@@ -1,14 +1,21 @@
 //! What a person would read on a web page (design §8).
 //!
-//! Owns the way from markup to text. Works on a stream of tokens and keeps no tree, so neither hostile nesting nor size can hurt. Pure.
+//! Owns the way from markup to text. Works on a stream of tokens and keeps no tree, so hostile nesting cannot hurt, and never holds
+//! more than a small multiple of the page. Pure.
 //! Must not follow links.
 
 use std::collections::BTreeSet;
 
 use html5gum::{StartTag, Token, Tokenizer};
 
+use crate::abandoned::Abandoned;
+
 /// Links that are listed, at most.
 const MAX_LINKS: usize = 20;
+/// Links that are remembered while a page is read, at most; which part of it is shown turns out at its end.
+const MAX_NOTED: usize = 2000;
+/// Bytes of an address that is listed; a longer one is data, not an address.
+const LONGEST_HREF: usize = 2048;
 /// Characters of a page's main part from which on the rest is left out.
 const ENOUGH: usize = 250;
 /// Of a hundred characters of a block, how many may belong to links before it counts as navigation.
@@ -95,22 +102,14 @@ struct Reader {
     main: usize,
     pre: usize,
     in_title: bool,
+    /// The address of the open link, which may be none worth listing, and where its words begin.
     link: Option<(String, usize)>,
+    noted: usize,
 }
 
-/// Reads a page.
-pub(super) fn readable(html: &str) -> Readable {
-    let mut reader = Reader::default();
-    for token in Tokenizer::new(html) {
-        let Ok(token) = token;
-        match token {
-            Token::StartTag(tag) => reader.open(&tag),
-            Token::EndTag(tag) => reader.close(&String::from_utf8_lossy(&tag.name)),
-            Token::String(text) => reader.text(&String::from_utf8_lossy(&text)),
-            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
-        }
-    }
-    reader.finish()
+/// Reads a page; `None` when nobody waits for it any more.
+pub(super) fn readable(html: &str, abandoned: &Abandoned) -> Option<Readable> {
+    Some(Reader::of(html, abandoned)?.finish())
 }
 
 /// The value of an attribute.
@@ -123,6 +122,27 @@ pub(super) fn attribute(tag: &StartTag<()>, wanted: &str) -> Option<String> {
 }
 
 impl Reader {
+    fn of(html: &str, abandoned: &Abandoned) -> Option<Self> {
+        let mut reader = Self::default();
+        for token in Tokenizer::new(html) {
+            if abandoned.is_set() {
+                return None;
+            }
+            let Ok(token) = token;
+            reader.take(token);
+        }
+        Some(reader)
+    }
+
+    fn take(&mut self, token: Token<()>) {
+        match token {
+            Token::StartTag(tag) => self.open(&tag),
+            Token::EndTag(tag) => self.close(&String::from_utf8_lossy(&tag.name)),
+            Token::String(text) => self.text(&String::from_utf8_lossy(&text)),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
+    }
+
     fn open(&mut self, tag: &StartTag<()>) {
         let name = String::from_utf8_lossy(&tag.name).into_owned();
         if let Some((unseen, depth)) = &mut self.unseen {
@@ -146,7 +166,17 @@ impl Reader {
         }
         match name.as_str() {
             "title" => self.in_title = true,
-            "a" => self.link = attribute(tag, "href").map(|href| (href, self.block.text.len())),
+            "a" => {
+                let href = attribute(tag, "href");
+                self.link = href.map(|href| {
+                    let listed = if href.len() <= LONGEST_HREF {
+                        href
+                    } else {
+                        String::new()
+                    };
+                    (listed, self.block.text.len())
+                });
+            }
             "td" | "th" if !self.block.text.is_empty() => self.block.text.push_str(" | "),
             "pre" => self.pre += 1,
             "li" => self.block.text.push_str("- "),
@@ -210,7 +240,9 @@ impl Reader {
         let Some((href, start)) = self.link.take() else { return };
         let words = self.block.text.get(start..).unwrap_or_default();
         self.block.linked += words.len();
-        if !words.trim().is_empty() && self.block.links.len() < MAX_LINKS {
+        let room = self.block.links.len() < MAX_LINKS && self.noted < MAX_NOTED;
+        if room && !href.is_empty() && !words.trim().is_empty() {
+            self.noted += 1;
             self.block.links.push((words.trim().to_owned(), href));
         }
     }
@@ -278,6 +310,24 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn readable(html: &str) -> Readable {
+        super::readable(html, &Abandoned::default()).unwrap()
+    }
+
+    /// A link that stays open over many blocks is remembered with each of them.
+    #[test]
+    fn a_page_is_never_held_many_times_over() {
+        for (href, blocks) in [(100_000, 2000), (LONGEST_HREF, 20_000), (10, 100_000)] {
+            let page = format!("<a href=\"{}\">{}", "A".repeat(href), "x<br>".repeat(blocks));
+            let reader = Reader::of(&page, &Abandoned::default()).unwrap();
+            let links = reader.blocks.iter().flat_map(|block| &block.links);
+            let held: usize = links.map(|(words, href)| words.len() + href.len()).sum();
+            assert!(held <= MAX_NOTED * (LONGEST_HREF + 1), "{href} {blocks}: {held}");
+            assert_eq!(reader.finish().text.len(), 2 * blocks - 1);
+        }
+        assert_eq!(super::readable("<p>x", &Abandoned::already()), None);
+    }
 
     #[test]
     fn a_page_is_read_without_what_stands_around() {

@@ -13,7 +13,7 @@ use crate::tools::{Mask, Places};
 const LONGEST_QUERY: usize = 300;
 /// Characters of a whole address that pass without a question.
 const LONGEST_ADDRESS: usize = 1000;
-/// A piece without any break of this length, letters and digits mixed, is data and no word.
+/// A piece without any break of this length is data and no word.
 const OPAQUE: usize = 48;
 
 /// What was found.
@@ -83,9 +83,8 @@ const fn is_packed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '=')
 }
 
-fn is_opaque(piece: &str) -> bool {
-    let has = |kind: fn(&char) -> bool| piece.chars().any(|c| kind(&c));
-    piece.len() >= OPAQUE && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+const fn is_opaque(piece: &str) -> bool {
+    piece.len() >= OPAQUE
 }
 
 #[cfg(test)]
@@ -114,6 +113,9 @@ mod tests {
         for doubtful in [
             format!("https://evil.example/?d={data}"),
             format!("https://evil.example/{data}"),
+            format!("https://evil.example/?d={}", "JohnDoe".repeat(7)),
+            format!("https://evil.example/{}/x", "kmfzxqwj".repeat(6)),
+            format!("https://evil.example/?d={}", "31415926".repeat(6)),
             format!("https://evil.example/?d={}", "word ".repeat(80)),
             "https://evil.example/?d=%2Fhome%2Fsomeone%2Fnotes".to_owned(),
             "https://evil.example/?d=%252Fhome%252Fsomeone%252Fnotes".to_owned(),
