@@ -3,6 +3,8 @@
 //! Owns the way from the tap to the recorder and back, and the thread on which the auditor runs: whatever it does, slowly or
 //! wrongly, takes no time from a task. The auditor is fed; it has no handle on the bus.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -41,6 +43,7 @@ impl Auditing {
     pub fn start(data: &Path, hub: &Hub, redactor: Redactor, period: Millis) -> Result<Self, Failure> {
         let options = Options {
             period,
+            tell: Arc::new(|words| output::note(&format!("artoo: {words}"))),
             ..Options::new(masking(redactor))
         };
         Self::with(data, hub, options)
@@ -56,10 +59,17 @@ impl Auditing {
         drop(hub.inbox(Role::R6));
         let tap = hub.tap_with_deeds("auditor", TAP);
         let (finish, finished) = oneshot::channel();
-        let hub = hub.clone();
+        let seat = Seat {
+            recorder,
+            tap,
+            taken: VecDeque::new(),
+            hub: hub.clone(),
+            finished,
+            over: false,
+        };
         let thread = std::thread::Builder::new()
             .name("auditor".to_owned())
-            .spawn(move || runtime.block_on(watch(recorder, tap, hub, finished)))
+            .spawn(move || seat.hold(&runtime))
             .map_err(|e| cannot(&e))?;
         Ok(Self { finish, thread })
     }
@@ -71,7 +81,7 @@ impl Auditing {
         let thread = self.thread;
         let ended = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
         if !matches!(ended, Ok(true)) {
-            output::note("artoo: the auditor broke; what it wrote until then is whole");
+            output::note("artoo: the auditor broke at the end; what it wrote until then is whole");
         }
     }
 }
@@ -103,33 +113,67 @@ pub fn record_dream(settings: &Settings, redactor: Redactor, asked: &Call) -> Re
     Ok(())
 }
 
-async fn watch(mut recorder: Recorder, mut tap: Tap, hub: Hub, mut finished: oneshot::Receiver<()>) {
-    loop {
-        let wait = recorder.deadline().since(hub.now());
-        let report = tokio::select! {
-            biased;
-            item = tap.recv() => match item {
-                Some(item) => {
-                    publish(&hub, recorder.observe(hub.now(), observed(item)));
-                    // In a storm of messages they are taken by the hundred.
-                    for item in tap.try_recv_many(AT_ONCE) {
-                        publish(&hub, recorder.observe(hub.now(), observed(item)));
+/// What the auditor's thread has before it.
+struct Seat {
+    recorder: Recorder,
+    tap: Tap,
+    /// What was taken from it and not looked at yet.
+    taken: VecDeque<TapItem>,
+    hub: Hub,
+    finished: oneshot::Receiver<()>,
+    /// Whether nothing more is to come than what waits in the tap.
+    over: bool,
+}
+
+impl Seat {
+    /// Watches until the end. Should looking break, the rest is recorded all the same.
+    fn hold(mut self, runtime: &tokio::runtime::Runtime) {
+        let watched = catch_unwind(AssertUnwindSafe(|| runtime.block_on(self.watch())));
+        if watched.is_err() {
+            self.recorder.go_blind(self.hub.now());
+            runtime.block_on(self.watch());
+        }
+        // Waits for the disk.
+        if let Err(error) = self.recorder.finish(self.hub.now()) {
+            output::note(&format!("artoo: the audit log is not complete: {error}"));
+        }
+    }
+
+    async fn watch(&mut self) {
+        loop {
+            while let Some(item) = self.taken.pop_front() {
+                self.see(item);
+            }
+            // Also where the tap never runs empty.
+            let report = self.recorder.wake(self.hub.now());
+            publish(&self.hub, report);
+            if self.over {
+                break;
+            }
+            let wait = self.recorder.deadline().since(self.hub.now());
+            let reports = !self.recorder.is_blind();
+            tokio::select! {
+                biased;
+                item = self.tap.recv() => match item {
+                    Some(item) => {
+                        self.taken.push_back(item);
+                        // In a storm of messages they are taken by the hundred.
+                        self.taken.extend(self.tap.try_recv_many(AT_ONCE));
                     }
-                    continue;
-                }
-                None => break,
-            },
-            _ = &mut finished => break,
-            () = tokio::time::sleep(wait.to_duration()) => recorder.wake(hub.now()),
-        };
-        publish(&hub, report);
+                    None => self.over = true,
+                },
+                _ = &mut self.finished => self.over = true,
+                () = tokio::time::sleep(wait.to_duration()), if reports => {}
+            }
+        }
+        while let Some(item) = self.tap.try_recv() {
+            let _ = self.recorder.observe(self.hub.now(), observed(item));
+        }
     }
-    while let Some(item) = tap.try_recv() {
-        let _ = recorder.observe(hub.now(), observed(item));
-    }
-    // Waits for the disk.
-    if let Err(error) = recorder.finish(hub.now()) {
-        output::note(&format!("artoo: the audit log is not complete: {error}"));
+
+    fn see(&mut self, item: TapItem) {
+        let report = self.recorder.observe(self.hub.now(), observed(item));
+        publish(&self.hub, report);
     }
 }
 
@@ -149,7 +193,7 @@ fn observed(item: TapItem) -> Observed {
             to_seq: gap.to_seq,
             count: gap.count,
             deeds: gap.deeds,
-            rows: 0,
+            ..Gap::default()
         }),
     }
 }
@@ -160,9 +204,10 @@ mod tests {
     use artoo_auditor::{Verified, verify};
     use artoo_bus::{HubOptions, Inbox};
     use artoo_protocol::message::{AuditQuery, ExecutionResult, ExecutionStatus, Message};
-    use artoo_protocol::{SubTaskId, TaskId};
+    use artoo_protocol::{SubTaskId, TaskId, Timestamp};
     use std::sync::Mutex;
-    use std::sync::mpsc::{Sender, channel};
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use tempfile::TempDir;
 
     /// The thread that writes.
@@ -194,7 +239,11 @@ mod tests {
 
     impl Bus1 {
         fn new() -> Self {
-            let hub = Hub::new(Arc::new(SystemClock), HubOptions::default());
+            Self::on(Arc::new(SystemClock))
+        }
+
+        fn on(clock: Arc<dyn Clock>) -> Self {
+            let hub = Hub::new(clock, HubOptions::default());
             let inbox = hub.inbox(Role::R4a).unwrap();
             Self { hub, inbox, read: 0 }
         }
@@ -304,45 +353,117 @@ mod tests {
         auditing.finish().await;
     }
 
+    /// Options of an auditor that breaks where this says so, and where one hears of it.
+    fn breaking(breaks: impl Fn() -> bool + Send + Sync + 'static) -> (Options, Receiver<String>) {
+        let (said, heard) = channel();
+        let redact: Redact = Arc::new(move |text| if breaks() { panic!("killed by the test") } else { text });
+        let options = Options {
+            tell: Arc::new(move |words| said.send(words.to_owned()).unwrap()),
+            ..Options::new(redact)
+        };
+        (options, heard)
+    }
+
+    /// Waits until the person is told, with nothing more to be seen and long before the end.
+    async fn hear(heard: &Receiver<String>) -> String {
+        loop {
+            match heard.try_recv() {
+                Ok(words) => return words,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
     #[tokio::test]
     async fn an_auditor_that_dies_takes_nothing_along() {
         let folder = TempDir::new().unwrap();
         // Whoever makes a report breaks: that is the auditor's own thread.
-        let redact: Redact = Arc::new(|text| {
-            if on_writer() {
-                text
-            } else {
-                panic!("killed by the test")
-            }
-        });
+        let (options, heard) = breaking(|| !on_writer());
         let mut bus = Bus1::new();
-        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        let auditing = Auditing::with(folder.path(), &bus.hub, options).unwrap();
         bus.says(10).await;
         bus.hub.publish(Role::User, None, AuditQuery {}.into()).unwrap();
-        while !auditing.thread.is_finished() {
-            tokio::task::yield_now().await;
-        }
+        assert!(hear(&heard).await.contains("the auditor broke"));
         bus.read += 1;
         bus.says(50_000).await;
         auditing.finish().await;
-        let fine = verify(folder.path(), &[]).unwrap();
-        assert_eq!(fine.envelopes, 11, "what it wrote until then is whole");
+        let (fine, missed) = told(folder.path());
+        assert_eq!(fine.envelopes + missed, 50_011, "{fine:?}");
+        assert!(fine.envelopes > 11, "it goes on recording: {fine:?}");
+        assert_eq!(fine.notes, 1, "and says from where on nobody looks");
+        assert!(heard.try_recv().is_err(), "told once");
+        // Nothing was kept of what it had counted: all is counted from the log.
+        let counted = artoo_auditor::overview(folder.path(), SystemClock.now()).unwrap();
+        assert_eq!(counted.totals.messages, fine.envelopes);
     }
 
     #[tokio::test]
     async fn a_writer_that_dies_takes_nothing_along() {
         let folder = TempDir::new().unwrap();
-        let redact: Redact = Arc::new(|text| {
-            if on_writer() {
-                panic!("killed by the test")
-            } else {
-                text
-            }
-        });
+        let (options, heard) = breaking(on_writer);
         let mut bus = Bus1::new();
-        let auditing = Auditing::with(folder.path(), &bus.hub, Options::new(redact)).unwrap();
+        let auditing = Auditing::with(folder.path(), &bus.hub, options).unwrap();
+        bus.says(1).await;
+        assert!(hear(&heard).await.contains("could not be masked"));
         bus.says(50_000).await;
         auditing.finish().await;
+        let (fine, missed) = told(folder.path());
+        assert_eq!((fine.envelopes, missed), (0, 50_001), "{fine:?}");
+        assert!(heard.try_recv().is_err(), "told once");
+    }
+
+    /// What cannot be masked is lost, and nothing else.
+    #[tokio::test]
+    async fn one_record_that_cannot_be_masked_is_one_gap() {
+        let folder = TempDir::new().unwrap();
+        let once = AtomicBool::new(true);
+        let (options, heard) = breaking(move || on_writer() && once.swap(false, Ordering::Relaxed));
+        let mut bus = Bus1::new();
+        let auditing = Auditing::with(folder.path(), &bus.hub, options).unwrap();
+        bus.says(1).await;
+        hear(&heard).await;
+        bus.says(10).await;
+        auditing.finish().await;
+        let (fine, missed) = told(folder.path());
+        assert_eq!((fine.envelopes, fine.gaps, missed), (10, 1, 1), "{fine:?}");
+    }
+
+    /// A millisecond passes whenever somebody looks.
+    #[derive(Default)]
+    struct Ticking(AtomicI64);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
+
+    /// Where messages come without end, the report comes in its time all the same.
+    #[tokio::test]
+    async fn a_storm_does_not_hold_the_report_up() {
+        let folder = TempDir::new().unwrap();
+        let mut bus = Bus1::on(Arc::new(Ticking::default()));
+        let mut person = bus.hub.inbox(Role::User).unwrap();
+        let (finish, finished) = oneshot::channel();
+        let options = Options {
+            period: Millis(500),
+            ..Options::new(Arc::new(|text| text))
+        };
+        let mut seat = Seat {
+            recorder: Recorder::start(folder.path(), bus.hub.now(), options).unwrap(),
+            tap: bus.hub.tap_with_deeds("auditor", TAP),
+            taken: VecDeque::new(),
+            hub: bus.hub.clone(),
+            finished,
+            over: false,
+        };
+        // The tap always holds something, and then the end is there.
+        bus.says(1_000).await;
+        finish.send(()).unwrap();
+        seat.watch().await;
+        let report = person.try_recv().unwrap();
+        assert_eq!(report.payload.kind().name(), "AuditReport");
+        seat.recorder.finish(bus.hub.now()).unwrap();
     }
 
     #[cfg(target_os = "linux")]

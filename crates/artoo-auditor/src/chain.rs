@@ -1,7 +1,7 @@
 //! The record of the log, and how a change to it is found (design §16).
 //!
 //! A line is `{"hash":"…","prev":"…","n":1,"at":"…","envelope":{…}}`; instead of `envelope` there may be a `deed`, a
-//! `finding`, a `gap`, a `note` or the `counts` up to there. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record
+//! `finding`, a `gap`, a `note`, a `damage` or the `counts` up to there. `hash` is the SHA-256 of everything after `{"hash":"…",`, in which the hash of the record
 //! before stands as `prev`. Checking looks at bytes and not at parsed JSON, so that there is no second way to write the same
 //! record. Owns the format; files are [`files`](crate::files)'s matter.
 
@@ -143,6 +143,8 @@ pub enum Kind {
     Gap,
     /// About the log itself.
     Note,
+    /// That something was done to the log which the chain alone would not show.
+    Damage,
     /// What was counted up to here.
     Counts,
     /// Something that this version does not know.
@@ -150,12 +152,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    const NAMES: [(Self, &'static [u8]); 6] = [
+    const NAMES: [(Self, &'static [u8]); 7] = [
         (Self::Envelope, b"envelope"),
         (Self::Deed, b"deed"),
         (Self::Finding, b"finding"),
         (Self::Gap, b"gap"),
         (Self::Note, b"note"),
+        (Self::Damage, b"damage"),
         (Self::Counts, b"counts"),
     ];
 }
@@ -241,7 +244,7 @@ pub enum Damage {
     Rewritten,
     /// The end is missing.
     CutOff,
-    /// `audit.head` is missing or cannot be read.
+    /// `audit.head` is missing or cannot be read, or was when the log was opened.
     HeadMissing,
     /// `audit.head` names another record than the log holds.
     HeadDiffers,

@@ -13,8 +13,9 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::chain::{Hash, Link};
-use crate::files::{LogError, append_line};
+use crate::chain::Hash;
+use crate::files::{LogError, append_whole};
+use crate::verify::verify;
 
 /// Version of a checkpoint.
 const FORMAT: u32 = 1;
@@ -102,16 +103,29 @@ pub fn new_key(path: &Path) -> Result<String, CheckpointError> {
     Ok(key)
 }
 
-/// Signs where a log stands and adds the statement to a file.
+/// Checks the log of a folder, signs where it stands and adds the statement to a file. A log that contradicts what the file holds is
+/// not signed: the one who wrote it anew would have his signature.
 ///
 /// # Errors
-/// [`CheckpointError`] when the key cannot be read, the log is empty, or the file cannot be written.
-pub fn sign(key: &Path, link: Link, at: Timestamp, to: &Path) -> Result<Checkpoint, CheckpointError> {
+/// [`CheckpointError`] when the key cannot be read, the log is empty, broken or not the one that was signed before, a line of the file
+/// was not signed with this key, or the file cannot be written.
+pub fn sign(folder: &Path, key: &Path, at: Timestamp, to: &Path) -> Result<Checkpoint, CheckpointError> {
+    let not_a_key = || CheckpointError::NotAKey(key.display().to_string());
+    let pair = Ed25519KeyPair::from_pkcs8(&read_hex(key)?.ok_or_else(not_a_key)?).map_err(|_| not_a_key())?;
+    let before = match fs::read_to_string(to) {
+        Ok(text) => signed_with(pair.public_key().as_ref(), &text)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(source) => {
+            return Err(CheckpointError::Log(LogError::Io {
+                path: to.to_owned(),
+                source,
+            }));
+        }
+    };
+    let link = verify(folder, &before)?.last;
     if link.n == 0 {
         return Err(CheckpointError::Empty);
     }
-    let not_a_key = || CheckpointError::NotAKey(key.display().to_string());
-    let pair = Ed25519KeyPair::from_pkcs8(&read_hex(key)?.ok_or_else(not_a_key)?).map_err(|_| not_a_key())?;
     let mut checkpoint = Checkpoint {
         format: FORMAT,
         n: link.n,
@@ -125,7 +139,7 @@ pub fn sign(key: &Path, link: Link, at: Timestamp, to: &Path) -> Result<Checkpoi
         path: to.to_owned(),
         source: e.into(),
     })?;
-    append_line(to, &text)?;
+    append_whole(to, &(text + "\n"))?;
     Ok(checkpoint)
 }
 
@@ -142,7 +156,12 @@ pub fn read_checkpoints(path: &Path, public_key: &Path) -> Result<Vec<Checkpoint
         path: path.to_owned(),
         source,
     })?;
-    let verifier = UnparsedPublicKey::new(&ED25519, &key);
+    signed_with(&key, &text)
+}
+
+/// The checkpoints of a file, all of which must be signed with this key.
+fn signed_with(key: &[u8], text: &str) -> Result<Vec<Checkpoint>, CheckpointError> {
+    let verifier = UnparsedPublicKey::new(&ED25519, key);
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let line_number = at + 1;

@@ -5,22 +5,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use artoo_protocol::message::{AuditReport, Ending, FailureClass, GapTrend, ToolHealth, Trend};
-use artoo_protocol::{Role, TaskId, Timestamp};
+use artoo_protocol::model::Usage;
+use artoo_protocol::{TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::detect::{Finding, List, Seen, row};
 use crate::facts::{Fact, fact};
 
-/// Most lines of each list in a report; what goes beyond is counted.
+/// Most lines of each list in a report: the latest; those before them are counted.
 const LINES_MAX: usize = 100;
 /// Tasks whose trend is kept: the latest.
 const TRENDS_MAX: usize = 500;
-/// A rate is compared only when the window has seen so many cases …
-const DRIFT_WINDOW_LEAST: u64 = 10;
-/// … and the past so many.
-const DRIFT_PAST_LEAST: u64 = 50;
-/// A rate that moved by so much is reported.
-const DRIFT_STEP: f64 = 0.25;
 
 /// How often something went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +34,7 @@ impl Rate {
         }
     }
 
-    const fn minus(self, other: Self) -> Self {
+    pub(crate) const fn minus(self, other: Self) -> Self {
         Self {
             of: self.of.saturating_sub(other.of),
             bad: self.bad.saturating_sub(other.bad),
@@ -94,19 +89,11 @@ pub struct Totals {
     pub cost: f64,
     /// Tokens of tasks that ended.
     pub tokens_of_ended: u64,
+    /// Tasks that ended and used tokens: those of a model that costs nothing say nothing about one that does.
+    pub ended_with_tokens: u64,
 }
 
 impl Totals {
-    /// The rates of the span before `later` began, which is what drift is measured against.
-    pub(crate) fn minus(&self, later: &Self) -> Self {
-        Self {
-            attempts: self.attempts.minus(later.attempts),
-            judged: self.judged.minus(later.judged),
-            rounds: self.rounds.minus(later.rounds),
-            ..Self::default()
-        }
-    }
-
     fn count(&mut self, seen: &Seen<'_>) {
         self.messages += u64::from(matches!(seen, Seen::Envelope(_)));
         let Some(fact) = fact(seen) else { return };
@@ -127,23 +114,30 @@ impl Totals {
                 failed_calls,
             } => {
                 self.attempts.add(failed);
-                self.judged.of += 1;
                 self.tool_calls.of += calls;
                 self.tool_calls.bad += failed_calls;
             }
             Fact::Corrected(_) => {
                 self.corrections += 1;
-                self.judged.bad += 1;
+                self.judged.add(true);
             }
+            Fact::Concluded => self.judged.add(false),
             Fact::Round { sent_back } => self.rounds.add(sent_back),
             Fact::Answered { usage, cost } => {
                 self.model_calls.add(false);
-                self.input_tokens += usage.input_tokens;
-                self.output_tokens += usage.output_tokens;
-                self.cost += cost;
+                self.spend(usage, cost);
             }
-            Fact::Unanswered => self.model_calls.add(true),
+            Fact::Unanswered { usage, cost } => {
+                self.model_calls.add(true);
+                self.spend(usage, cost);
+            }
         }
+    }
+
+    fn spend(&mut self, usage: Usage, cost: f64) {
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        self.cost += cost;
     }
 }
 
@@ -211,9 +205,10 @@ impl Ledger {
                 Fact::TaskBegan
                 | Fact::TaskEnded { .. }
                 | Fact::Replanned
+                | Fact::Concluded
                 | Fact::Round { .. }
                 | Fact::Answered { .. }
-                | Fact::Unanswered,
+                | Fact::Unanswered { .. },
             )
             | None => {}
         }
@@ -256,46 +251,25 @@ impl Ledger {
     }
 }
 
-/// Roles whose rate in this window is far from their past.
-pub(crate) fn drift(past: &Totals, window: &Totals) -> Vec<String> {
-    [
-        (Role::R3, "attempts that failed", past.attempts, window.attempts),
-        (Role::R4a, "attempts that were corrected", past.judged, window.judged),
-        (Role::R4b, "rounds that were sent back", past.rounds, window.rounds),
-    ]
-    .into_iter()
-    .filter(|(_, _, past, now)| past.of >= DRIFT_PAST_LEAST && now.of >= DRIFT_WINDOW_LEAST)
-    .filter(|(_, _, past, now)| (now.share() - past.share()).abs() >= DRIFT_STEP)
-    .map(|(role, what, past, now)| {
-        format!(
-            "{role}: {what} went from {:.0} % to {:.0} % ({} of {})",
-            past.share() * 100.0,
-            now.share() * 100.0,
-            now.bad,
-            now.of
-        )
-    })
-    .collect()
-}
-
-/// A list of lines that cannot grow without bound.
+/// The latest lines of a list, which cannot grow without bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Lines {
-    lines: Vec<String>,
+    lines: VecDeque<String>,
+    /// How many there were before them.
     more: u64,
 }
 
 impl Lines {
     fn push(&mut self, line: String) {
-        if self.lines.len() < LINES_MAX {
-            self.lines.push(line);
-        } else {
+        if self.lines.len() >= LINES_MAX {
+            self.lines.pop_front();
             self.more += 1;
         }
+        self.lines.push_back(line);
     }
 
     fn shown(&self) -> Vec<String> {
-        let more = (self.more > 0).then(|| format!("… and {} more", self.more));
-        self.lines.iter().cloned().chain(more).collect()
+        let before = (self.more > 0).then(|| format!("… {} before these", self.more));
+        before.into_iter().chain(self.lines.iter().cloned()).collect()
     }
 }

@@ -24,14 +24,16 @@ pub(crate) enum Fact {
         calls: u64,
         failed_calls: u64,
     },
-    /// A CorrectionSignal.
+    /// A CorrectionSignal: R4a judged an attempt and wants another.
     Corrected(FailureClass),
+    /// A SubTaskOutcome of an attempt that R4a judged; one that broke on infrastructure nobody judged.
+    Concluded,
     /// R4b closed a round.
     Round { sent_back: bool },
     /// A model's answer.
     Answered { usage: Usage, cost: f64 },
-    /// A model gave none.
-    Unanswered,
+    /// A model gave none; what it used all the same.
+    Unanswered { usage: Usage, cost: f64 },
 }
 
 /// What was seen, if it counts as anything.
@@ -59,6 +61,7 @@ fn of_message(message: &Message) -> Option<Fact> {
             })
         }
         Message::CorrectionSignal(signal) => Some(Fact::Corrected(signal.failure_class)),
+        Message::SubTaskOutcome(outcome) => (!outcome.infrastructure).then_some(Fact::Concluded),
         Message::ReplanRequest(_) => Some(Fact::Round { sent_back: true }),
         Message::OutcomeSummary(_) => Some(Fact::Round { sent_back: false }),
         Message::ClarificationRequest(_)
@@ -72,7 +75,6 @@ fn of_message(message: &Message) -> Option<Fact> {
         | Message::SubTask(_)
         | Message::ConfirmationRequest(_)
         | Message::ConfirmationAnswer(_)
-        | Message::SubTaskOutcome(_)
         | Message::PartialResultRequest(_)
         | Message::PartialResult(_)
         | Message::BudgetReached(_)
@@ -90,7 +92,10 @@ fn of_act(act: &Act) -> Option<Fact> {
             usage: *usage,
             cost: cost.get(),
         }),
-        Act::ModelFailed { .. } => Some(Fact::Unanswered),
+        Act::ModelFailed { usage, cost, .. } => Some(Fact::Unanswered {
+            usage: *usage,
+            cost: cost.get(),
+        }),
         Act::ModelAsked { .. }
         | Act::Assessed { .. }
         | Act::ToolRun { .. }

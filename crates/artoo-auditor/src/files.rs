@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::chain::{Broken, Link};
@@ -32,6 +32,17 @@ pub enum LogError {
 pub(crate) fn at_path(path: &Path) -> impl FnOnce(io::Error) -> LogError + use<> {
     let path = path.to_owned();
     move |source| LogError::Io { path, source }
+}
+
+/// What `audit.head` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// The last record that is on the disk for certain.
+    #[serde(flatten)]
+    pub link: Link,
+    /// Whether whoever wrote it had not ended, or could not write down everything: behind a process that was killed it stays like that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// The log's folder.
@@ -107,7 +118,7 @@ impl Files {
     }
 
     /// The head, or `None` where there is none.
-    pub fn read_head(&self) -> Result<Option<Result<Link, String>>, LogError> {
+    pub fn read_head(&self) -> Result<Option<Result<Head, String>>, LogError> {
         let path = self.head();
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).map_err(|e| e.to_string()))),
@@ -161,14 +172,4 @@ pub(crate) fn append_whole(path: &Path, lines: &str) -> Result<(), LogError> {
         })
     };
     append().map_err(at_path(path))
-}
-
-/// Appends one line to a file of lines.
-pub(crate) fn append_line(path: &Path, line: &str) -> Result<(), LogError> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
-        .map_err(at_path(path))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::chain::Frame;
 use crate::files::{Files, LogError, at_path, number_of};
-use crate::log::{first_number, last_line};
+use crate::log::{first_line, last_line};
 
 /// Bytes that are read at once; more only where one record is longer.
 const STEP: u64 = 1 << 20;
@@ -42,13 +42,13 @@ impl Follow {
         if let Some(file) = &mut open {
             let path = files.log();
             position = file.metadata().map_err(at_path(&path))?.len();
-            let number = first_number(file, position).map_err(at_path(&path))?;
+            let begin = first_line(file, position).map_err(at_path(&path))?;
             let tail = last_line(file, position).map_err(at_path(&path))?;
             if !tail.ends_with(b"\n") {
                 position -= u64::try_from(tail.len()).unwrap_or(0);
             }
-            if number > 0 {
-                (first, fresh) = (number, false);
+            if let Some(frame) = begin.as_deref().and_then(Frame::read) {
+                (first, fresh) = (frame.n, false);
             }
         }
         Ok(Self {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::chain::Link;
-use crate::files::{Files, LogError, at_path, replace};
+use crate::files::{self, Files, LogError, at_path, replace};
 
 /// A head to be written.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Head {
     pub files: Vec<File>,
     /// What it says.
     pub link: Link,
+    /// Whether more is to come, or what was lost is not told yet.
+    pub open: bool,
 }
 
 impl Head {
@@ -24,7 +26,8 @@ impl Head {
         for file in &self.files {
             file.sync_data().map_err(at_path(&files.log()))?;
         }
-        replace(&files.head(), &self.link, |text| text)
+        let (link, open) = (self.link, self.open);
+        replace(&files.head(), &files::Head { link, open }, |text| text)
     }
 }
 

@@ -128,10 +128,14 @@ impl History {
             Fact::Corrected(FailureClass::Environmental) => bucket.environmental += 1,
             Fact::Answered { usage, cost } => {
                 bucket.model_calls += 1;
-                bucket.tokens += usage.input_tokens + usage.output_tokens;
+                bucket.tokens = bucket.tokens.saturating_add(usage.tokens());
                 bucket.cost += cost;
             }
-            Fact::Round { .. } | Fact::Unanswered => {}
+            Fact::Unanswered { usage, cost } => {
+                bucket.tokens = bucket.tokens.saturating_add(usage.tokens());
+                bucket.cost += cost;
+            }
+            Fact::Concluded | Fact::Round { .. } => {}
         };
         self.at(now, change);
     }

@@ -6,13 +6,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use artoo_protocol::{Millis, Timestamp};
 
 use crate::chain::{Frame, Link};
-use crate::files::{Files, LogError, at_path};
+use crate::files::{self, Files, LogError, at_path, number_of};
 use crate::head::{Head, Sealer, Unwritten};
+use crate::vocabulary::{Entry, Gap};
 
 /// Bytes that are read from the end to find the last record; a longer record is found by reading more.
 const TAIL: u64 = 1 << 20;
@@ -40,19 +41,21 @@ pub(crate) struct Log {
     sealer: Option<Sealer>,
     /// The last instant in words: most records share it with the one before.
     at: (Timestamp, String),
+    /// What happened to the files, to be noted.
+    notes: Vec<String>,
 }
 
 impl Log {
-    /// Continues the log of a folder, and says what was found wrong with its end.
-    pub fn open(folder: &Path, full_at: u64) -> Result<(Self, Vec<String>), LogError> {
+    /// Continues the log of a folder, and gives what was found wrong with its end as records that are to be written first.
+    pub fn open(folder: &Path, full_at: u64) -> Result<(Self, Vec<Entry>), LogError> {
         let files = Files::new(folder);
         fs::create_dir_all(folder).map_err(at_path(folder))?;
         let path = files.log();
         let head = files.read_head()?;
         let mut file = open_end(&files)?;
-        let mut notes = Vec::new();
-        let good = set_torn_aside(&files, &mut file, &mut notes).map_err(at_path(&path))?;
-        let first = first_number(&mut file, good).map_err(at_path(&path))?;
+        let mut entries = Vec::new();
+        let good = set_torn_aside(&files, &mut file, &mut entries).map_err(at_path(&path))?;
+        let first = first_number(&files, &mut file, good)?;
         let mut length = good;
         let mut last = last_link(&mut file, good).map_err(at_path(&path))?;
         if good == 0
@@ -62,7 +65,7 @@ impl Log {
             length = file.metadata().map_err(at_path(before))?.len();
             last = last_link(&mut file, length).map_err(at_path(before))?;
         }
-        let link = resume(last, length, head, &mut notes);
+        let link = resume(last, length, head.as_ref(), &mut entries);
         let log = Self {
             files,
             file,
@@ -75,9 +78,10 @@ impl Log {
             filled: Vec::new(),
             sealer: None,
             at: (Timestamp::default(), Timestamp::default().to_string()),
+            notes: Vec::new(),
             link,
         };
-        Ok((log, notes))
+        Ok((log, entries))
     }
 
     /// Where the chain stands on disk.
@@ -130,15 +134,26 @@ impl Log {
         Ok(())
     }
 
+    /// What happened to the files since this was last asked.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
     /// Gives the full file its name and begins a new one; the chain goes on.
     fn change_file(&mut self, open: impl FnOnce(&Files) -> Result<File, LogError>) -> Result<(), LogError> {
-        let (path, aside) = (self.files.log(), self.files.full(self.first));
+        let (path, (number, aside)) = (self.files.log(), self.free_name()?);
         fs::rename(&path, &aside).map_err(at_path(&path))?;
         let new = open(&self.files).inspect_err(|_| {
             // It is still the log, and the next batch tries again.
             let _ = fs::rename(&aside, &path);
         })?;
         let full = std::mem::replace(&mut self.file, new);
+        if number != self.first {
+            self.notes.push(format!(
+                "there was a file for record {} already, so the one that was full became audit-{number:016}.jsonl",
+                self.first
+            ));
+        }
         // It is forced to the disk before the next head is written.
         self.filled.push(full);
         self.good = 0;
@@ -146,10 +161,23 @@ impl Log {
         Ok(())
     }
 
+    /// The name for the full file, with its number: nothing that is there is ever replaced, whatever a first line says.
+    fn free_name(&self) -> Result<(u64, PathBuf), LogError> {
+        for number in self.first..u64::MAX {
+            let name = self.files.full(number);
+            match fs::symlink_metadata(&name) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((number, name)),
+                Err(source) => return Err(at_path(&name)(source)),
+            }
+        }
+        Err(at_path(&self.files.log())(io::ErrorKind::AlreadyExists.into()))
+    }
+
     /// Has the head written if the last one is old, by a thread beside; where that is still busy, later.
     pub fn seal_if_due(&mut self, now: Timestamp) -> Result<(), LogError> {
         match self.headed {
-            None => return self.seal(now),
+            None => return self.seal(now, true),
             Some((at, link)) if now.since(at) < HEAD_PERIOD || link == self.link => return Ok(()),
             Some(_) => {}
         }
@@ -163,7 +191,8 @@ impl Log {
             }
             let files = self.due_on_disk(self.file.try_clone())?;
             if let Some(sealer) = &mut self.sealer {
-                sealer.seal(Head { files, link: self.link });
+                let (link, open) = (self.link, true);
+                sealer.seal(Head { files, link, open });
             }
             self.headed = Some((now, self.link));
         }
@@ -179,12 +208,10 @@ impl Log {
     }
 
     /// Forces the log to the disk and then writes the head, which therefore never names a record that can be lost.
-    fn seal(&mut self, now: Timestamp) -> Result<(), LogError> {
-        if self.headed.is_some_and(|(_, link)| link == self.link) {
-            return Ok(());
-        }
+    fn seal(&mut self, now: Timestamp, open: bool) -> Result<(), LogError> {
         let files = self.due_on_disk(self.file.try_clone())?;
-        let head = Head { files, link: self.link };
+        let link = self.link;
+        let head = Head { files, link, open };
         let Err(error) = head.write(&self.files) else {
             self.headed = Some((now, self.link));
             return Ok(());
@@ -202,12 +229,12 @@ impl Log {
         unwritten.error
     }
 
-    /// The same at the end, after whatever is still under way.
-    pub fn finish(&mut self, now: Timestamp) -> Result<(), LogError> {
+    /// The same at the end, after whatever is still under way; `whole` says that nothing waits to be written down any more.
+    pub fn finish(&mut self, now: Timestamp, whole: bool) -> Result<(), LogError> {
         let beside = self.sealer.take().map_or(Ok(()), Sealer::finish);
         // What it could not write is tried once more.
         let beside = beside.map_err(|unwritten| self.put_off(now, unwritten));
-        beside.and(self.seal(now))
+        beside.and(self.seal(now, !whole))
     }
 
     /// Another file in the place of the log's, which is given back.
@@ -229,39 +256,50 @@ fn open_end(files: &Files) -> Result<File, LogError> {
 
 /// Where the chain goes on. Where the head knows better than the log, it goes on from the head, so that what was done to the
 /// log stays visible for ever.
-fn resume(last: Option<Link>, length: u64, head: Option<Result<Link, String>>, notes: &mut Vec<String>) -> Link {
+fn resume(last: Option<Link>, length: u64, head: Option<&Result<files::Head, String>>, first: &mut Vec<Entry>) -> Link {
     let logged = last.unwrap_or_default();
     if last.is_none() && length > 0 {
-        notes.push("the last record does not fit its hash: the log was changed".to_owned());
+        let note = "the last record does not fit its hash: the log was changed";
+        first.push(Entry::Note(note.to_owned()));
     }
-    match head {
-        Some(Ok(head)) if head.n > logged.n => {
-            notes.push(format!(
-                "the head names record {}, but the log ended at record {}: records are missing",
-                head.n, logged.n
+    let (head, open) = match head {
+        Some(Ok(head)) => (head.link, head.open),
+        // What was cut off before is known to nobody any more, and the chain alone would look whole.
+        Some(Err(_)) if length > 0 => {
+            first.push(Entry::Damage(
+                "audit.head could not be read when the log was opened".to_owned(),
             ));
-            head
+            return logged;
         }
-        Some(Ok(head)) if head.n == logged.n && head.hash != logged.hash => {
-            notes.push(format!("the head names another record {}: the log was changed", head.n));
-            head
+        None if length > 0 => {
+            first.push(Entry::Damage(
+                "audit.head was missing when the log was opened".to_owned(),
+            ));
+            return logged;
         }
-        Some(Ok(_)) => logged,
-        Some(Err(message)) => {
-            notes.push(format!("the head could not be read: {message}"));
-            logged
-        }
-        None => {
-            if length > 0 {
-                notes.push("the head was missing".to_owned());
-            }
-            logged
-        }
+        Some(Err(_)) | None => return logged,
+    };
+    if head.n > logged.n {
+        first.push(Entry::Note(format!(
+            "the head names record {}, but the log ended at record {}: records are missing",
+            head.n, logged.n
+        )));
+        return head;
     }
+    if head.n == logged.n && head.hash != logged.hash {
+        let note = format!("the head names another record {}: the log was changed", head.n);
+        first.push(Entry::Note(note));
+        return head;
+    }
+    // Whoever ends writes a last head; what was seen after the last record, a process that was killed took along.
+    if open || head.n < logged.n {
+        first.push(Entry::Gap(Gap::unknown()));
+    }
+    logged
 }
 
 /// Moves an unfinished last line, as a crash leaves it, out of the log; says how long the rest is.
-fn set_torn_aside(files: &Files, file: &mut File, notes: &mut Vec<String>) -> io::Result<u64> {
+fn set_torn_aside(files: &Files, file: &mut File, first: &mut Vec<Entry>) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let last = last_line(file, length)?;
     if last.is_empty() || last.ends_with(b"\n") {
@@ -273,10 +311,10 @@ fn set_torn_aside(files: &Files, file: &mut File, notes: &mut Vec<String>) -> io
     torn.write_all(b"\n")?;
     torn.sync_all()?;
     file.set_len(start)?;
-    notes.push(format!(
+    first.push(Entry::Note(format!(
         "a torn last record of {} bytes was set aside in audit.torn",
         last.len()
-    ));
+    )));
     Ok(start)
 }
 
@@ -306,18 +344,40 @@ fn last_link(file: &mut File, length: u64) -> io::Result<Option<Link>> {
     Ok(Frame::sound(line).map(|frame| frame.link()))
 }
 
-/// The number in the first record, 0 where there is none.
-pub(crate) fn first_number(file: &mut File, length: u64) -> io::Result<u64> {
+/// The number of the first record of the file that is written, 0 while it has none. Where its line says nothing that can be, or a number
+/// that a filled file has passed, it is the one that follows what was filled.
+fn first_number(files: &Files, file: &mut File, length: u64) -> Result<u64, LogError> {
+    let Some(line) = first_line(file, length).map_err(at_path(&files.log()))? else {
+        return Ok(0);
+    };
+    let filled = files.filled()?.pop();
+    let before = filled.as_deref().and_then(number_of).unwrap_or(0);
+    if let Some(frame) = Frame::sound(&line).filter(|frame| frame.n > before) {
+        return Ok(frame.n);
+    }
+    let mut end = before;
+    if let Some(path) = filled {
+        let mut file = File::open(&path).map_err(at_path(&path))?;
+        let length = file.metadata().map_err(at_path(&path))?.len();
+        let last = last_link(&mut file, length).map_err(at_path(&path))?;
+        end = last.map_or(before, |link| link.n.max(before));
+    }
+    Ok(end.saturating_add(1))
+}
+
+/// The first line, if it is finished.
+pub(crate) fn first_line(file: &mut File, length: u64) -> io::Result<Option<Vec<u8>>> {
     let mut window = 4096;
     loop {
         file.seek(SeekFrom::Start(0))?;
         let mut start = Vec::new();
         file.take(window.min(length)).read_to_end(&mut start)?;
         if let Some(at) = memchr::memchr(b'\n', &start) {
-            return Ok(Frame::read(start.get(..at).unwrap_or_default()).map_or(1, |frame| frame.n));
+            start.truncate(at);
+            return Ok(Some(start));
         }
         if window >= length {
-            return Ok(0);
+            return Ok(None);
         }
         window *= 8;
     }
@@ -363,15 +423,33 @@ mod tests {
         let head = folder.path().join("audit.head");
         fs::create_dir(&head).unwrap();
         fs::write(head.join("x"), "").unwrap();
-        assert!(log.seal(Timestamp::default()).is_err());
+        assert!(log.seal(Timestamp::default(), true).is_err());
         assert!(!log.filled.is_empty());
         let later = Timestamp::default().plus(Millis(5_000));
-        assert!(log.finish(later).is_err());
+        assert!(log.finish(later, true).is_err());
         assert_eq!(log.filled.len(), 1, "once");
         fs::remove_dir_all(&head).unwrap();
-        log.finish(later).unwrap();
+        log.finish(later, true).unwrap();
         assert!(log.filled.is_empty());
-        assert_eq!(log.files.read_head().unwrap().unwrap().unwrap(), log.link());
+        let head = log.files.read_head().unwrap().unwrap().unwrap();
+        assert_eq!((head.link, head.open), (log.link(), false));
+    }
+
+    /// Whoever put it there: it may be the only one that holds those records.
+    #[test]
+    fn a_name_that_is_taken_is_left_alone_and_noted() {
+        let folder = TempDir::new().unwrap();
+        let mut log = log_of(&folder, 2);
+        let taken = folder.path().join("audit-0000000000000001.jsonl");
+        fs::write(&taken, "").unwrap();
+        log.full_at = 1;
+        log.append(Timestamp::default(), "note", "\"y\"");
+        log.commit().unwrap();
+        assert_eq!(fs::read(&taken).unwrap(), b"", "what lay there");
+        assert!(folder.path().join("audit-0000000000000002.jsonl").exists());
+        assert_eq!(log.take_notes().len(), 1);
+        log.finish(Timestamp::default(), true).unwrap();
+        assert_eq!(crate::verify(folder.path(), &[]).unwrap().records, 3);
     }
 
     #[test]
@@ -385,7 +463,7 @@ mod tests {
         log.append(Timestamp::default(), "note", "\"y\"");
         log.commit().unwrap();
         assert_eq!(log.files.all().unwrap().len(), 2, "the next batch begins it");
-        log.finish(Timestamp::default()).unwrap();
+        log.finish(Timestamp::default(), true).unwrap();
         assert_eq!(crate::verify(folder.path(), &[]).unwrap().records, 3);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use artoo_protocol::message::{Message, Trend};
 use artoo_protocol::{Deed, Envelope, Millis, Role, SubTaskId, TaskId, Timestamp};
 
-use crate::counts::{Ledger, drift};
+use crate::counts::Ledger;
 use crate::detect::{self, Baseline, Finding, List, Seen};
 use crate::tuning::TuningRow;
 use crate::vocabulary::{Effect, Entry, Gap, Observed, Past};
@@ -16,6 +16,8 @@ use crate::watched::{Watched, key};
 
 /// Time between periodic reports.
 pub const REPORT_PERIOD: Millis = Millis::from_seconds(300);
+/// Version of what the numbers of a [`Past`] mean.
+pub(crate) const PAST_FORMAT: u32 = 2;
 /// Most tasks that are watched at once; of more, one that began earlier is forgotten.
 const TASKS_MAX: usize = 4_000;
 /// How many ended tasks are remembered, for a second ending.
@@ -41,6 +43,7 @@ impl Auditor {
     /// Begins a window at `now`; `past` is what earlier processes counted.
     pub fn new(now: Timestamp, period: Millis, mut past: Past) -> Self {
         past.ledger.start.get_or_insert(now);
+        past.format = PAST_FORMAT;
         Self {
             period,
             window_start: now,
@@ -89,11 +92,11 @@ impl Auditor {
 
     /// Messages that never reached the log, for whatever reason.
     pub fn missed(&mut self, now: Timestamp, gap: Gap) {
-        // A row that is missing hides nothing of a task.
-        self.gaps += u64::from(gap.count + gap.deeds > 0);
-        let detail = format!("{gap} were not recorded");
-        self.count_finding(now, &Finding::new("gap", None, gap.to_seq, detail));
-        if gap.count > 0 {
+        self.gaps += u64::from(gap.hides());
+        self.count_finding(now, &Finding::new("gap", None, gap.to_seq, gap.to_string()));
+        if gap.unknown {
+            self.last_seq = None;
+        } else if gap.count > 0 {
             self.last_seq = self.last_seq.max(Some(gap.to_seq));
         }
     }
@@ -108,7 +111,11 @@ impl Auditor {
         let seq = envelope.seq;
         let task_id = envelope.task_id.as_ref();
         // Every process counts from 1, or goes on where the runtime takes a task up again.
-        let begins = seq == 1 || envelope.from == Role::Runtime;
+        let resumed = envelope.from == Role::Runtime && matches!(envelope.payload, Message::TaskResumed(_));
+        let begins = seq == 1 || resumed;
+        if let Some(task_id) = task_id.filter(|_| resumed) {
+            self.forget(&key(task_id));
+        }
         if let Some(last) = self.last_seq.filter(|last| !begins && seq != last + 1) {
             let detail = format!("message {seq} came after {last}");
             found.push(Finding::new("order", None, seq, detail));
@@ -118,7 +125,7 @@ impl Auditor {
         let asked = violation.is_none() && matches!(envelope.payload, Message::AuditQuery(_));
         found.extend(violation.map(|(name, detail)| Finding::new(name, task_id, seq, detail)));
         let seen = Seen::Envelope(envelope);
-        self.count(now, &seen);
+        self.count(now, &seen, found);
         // What the operator asks belongs to no task.
         let row = match (task_id, &envelope.payload) {
             (None, _) | (_, Message::AuditQuery(_) | Message::AuditReport(_)) => None,
@@ -136,7 +143,7 @@ impl Auditor {
         let forbidden = detect::forbidden(deed);
         found.extend(forbidden.map(|detail| Finding::new("forbidden_effect", task_id, 0, detail)));
         let seen = Seen::Deed(deed);
-        self.count(now, &seen);
+        self.count(now, &seen, found);
         if let Some(task_id) = task_id {
             if self.ended.contains(&key(task_id)) {
                 let late = detect::act_after_the_end(deed);
@@ -186,21 +193,22 @@ impl Auditor {
     }
 
     fn report(&mut self, now: Timestamp, trigger: &str) -> Effect {
-        // The baseline is what came before this window.
-        let before = self.whole.ledger.totals.minus(&self.window.totals);
-        for detail in drift(&before, &self.window.totals) {
-            self.count_finding(now, &Finding::new("drift", None, 0, detail));
-        }
         let report = self.window.report(trigger, now, &self.whole.ledger.totals);
         self.window = Ledger::from(now);
         self.window_start = now;
         Effect::Report(Box::new(report))
     }
 
-    fn count(&mut self, now: Timestamp, seen: &Seen<'_>) {
+    fn count(&mut self, now: Timestamp, seen: &Seen<'_>, found: &mut Vec<Finding>) {
         self.window.count(seen);
         self.whole.ledger.count(seen);
         self.whole.history.count(now, seen);
+        let drifts = self.whole.drift.see(seen, &self.whole.ledger.totals);
+        let seq = match seen {
+            Seen::Envelope(envelope) => envelope.seq,
+            Seen::Deed(_) => 0,
+        };
+        found.extend(drifts.map(|detail| Finding::new("drift", None, seq, detail)));
     }
 
     fn count_finding(&mut self, now: Timestamp, finding: &Finding) {
@@ -245,7 +253,7 @@ impl Auditor {
         let row = watched.row.see(seen, gaps == watched.gaps);
         if let Seen::Deed(deed) = seen {
             let past = Baseline {
-                ended: self.whole.ledger.totals.ended,
+                ended: self.whole.ledger.totals.ended_with_tokens,
                 tokens: self.whole.ledger.totals.tokens_of_ended,
             };
             found.extend(watched.spend(deed, past));
@@ -286,7 +294,10 @@ impl Auditor {
     fn end(&mut self, key: String) {
         if let Some(watched) = self.tasks.remove(&key) {
             let effort = watched.row.effort();
-            self.whole.ledger.totals.tokens_of_ended += effort.input_tokens + effort.output_tokens;
+            let tokens = effort.input_tokens + effort.output_tokens;
+            let totals = &mut self.whole.ledger.totals;
+            totals.tokens_of_ended += tokens;
+            totals.ended_with_tokens += u64::from(tokens > 0);
             self.forget_subtasks(&watched);
         }
         self.ended.insert(key.clone());
@@ -304,6 +315,13 @@ impl Auditor {
             && let Some((_, forgotten)) = self.tasks.pop_first()
         {
             self.forget_subtasks(&forgotten);
+        }
+    }
+
+    /// What an earlier process saw of a task is not what this one saw: whoever counts a log of both finds what each of them found.
+    fn forget(&mut self, key: &str) {
+        if let Some(before) = self.tasks.remove(key) {
+            self.forget_subtasks(&before);
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum Parsed {
     Envelope(Timestamp, Box<Envelope>),
     Deed(Timestamp, Box<Deed>),
     Gap(Timestamp, Gap),
-    /// A note, a finding or a sum: those are made anew from what was seen.
+    /// A note, a damage, a finding or a sum: those are made anew from what was seen.
     Nothing,
     /// No record that this version can read.
     Unread,
@@ -36,7 +36,7 @@ impl Parsed {
 
     fn read(line: &[u8]) -> Option<Self> {
         let frame = Frame::read(line)?;
-        if matches!(frame.kind, Kind::Note | Kind::Finding | Kind::Counts) {
+        if matches!(frame.kind, Kind::Note | Kind::Damage | Kind::Finding | Kind::Counts) {
             return Some(Self::Nothing);
         }
         let at = Timestamp::parse(frame.at).ok()?;
@@ -44,7 +44,7 @@ impl Parsed {
             Kind::Envelope => Self::Envelope(at, Box::new(envelope(frame.body)?)),
             Kind::Deed => Self::Deed(at, Box::new(deed(frame.body)?)),
             Kind::Gap => Self::Gap(at, serde_json::from_slice(frame.body).ok()?),
-            Kind::Note | Kind::Finding | Kind::Counts | Kind::Other => Self::Nothing,
+            Kind::Note | Kind::Damage | Kind::Finding | Kind::Counts | Kind::Other => Self::Nothing,
         })
     }
 }
@@ -155,6 +155,8 @@ fn short_deed(body: &[u8]) -> Option<Deed> {
         "model_failed" => Act::ModelFailed {
             call: call?,
             error: flat.error?,
+            usage: flat.usage.unwrap_or_default(),
+            cost: flat.cost,
         },
         "assessed" => Act::Assessed {
             call: call?,

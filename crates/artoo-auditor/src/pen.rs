@@ -114,7 +114,7 @@ pub(crate) fn weight(entry: &Entry) -> usize {
     match entry {
         Entry::Envelope(envelope) => envelope.weight(),
         Entry::Deed(_) | Entry::Finding(_) | Entry::Gap(_) => PLAIN,
-        Entry::Note(note) => PLAIN + note.len(),
+        Entry::Note(note) | Entry::Damage(note) => PLAIN + note.len(),
         // Lists of a few hundred lines.
         Entry::Counts(_) => 100 * PLAIN,
     }
@@ -256,9 +256,13 @@ pub(crate) fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
             deeds: 1,
             ..Gap::default()
         },
+        Entry::Finding(_) => Gap {
+            findings: 1,
+            ..Gap::default()
+        },
         Entry::Gap(gap) => *gap,
-        // Findings are made of messages, and those are counted.
-        Entry::Finding(_) | Entry::Note(_) | Entry::Counts(_) => return gap,
+        // Notes wait until they are written, and counts are made anew.
+        Entry::Note(_) | Entry::Damage(_) | Entry::Counts(_) => return gap,
     };
     let Some(gap) = gap else { return Some(lost) };
     Some(Gap {
@@ -267,6 +271,8 @@ pub(crate) fn merge(gap: Option<Gap>, entry: &Entry) -> Option<Gap> {
         count: gap.count.saturating_add(lost.count),
         deeds: gap.deeds.saturating_add(lost.deeds),
         rows: gap.rows.saturating_add(lost.rows),
+        findings: gap.findings.saturating_add(lost.findings),
+        unknown: gap.unknown || lost.unknown,
     })
 }
 

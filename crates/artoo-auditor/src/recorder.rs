@@ -20,6 +20,8 @@ use crate::writer::Writer;
 
 /// Masks secrets in one JSON text before it is written.
 pub type Redact = Arc<dyn Fn(String) -> String + Send + Sync>;
+/// Hears at once, in words, that the auditor broke; called on whatever thread that was.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Records that may wait for the disk …
 const QUEUE: usize = 8_192;
@@ -29,6 +31,9 @@ const QUEUE_BYTES: usize = 16 << 20;
 const COUNTS_EVERY: u64 = 20_000;
 /// Size at which a file of the log is full.
 const FULL_AT: u64 = 64 << 20;
+/// What the log says from where on it holds no findings.
+const BLIND: &str =
+    "the auditor broke: from here to the end of its process messages are recorded and nobody looks for anomalies";
 /// How old the kept counts may be while nothing is under way.
 const KEEP_PERIOD: Millis = Millis(1_000);
 
@@ -47,6 +52,8 @@ pub struct Options {
     pub full_at: u64,
     /// Masks secrets.
     pub redact: Redact,
+    /// Hears when the auditor breaks.
+    pub tell: Tell,
 }
 
 impl Options {
@@ -59,6 +66,7 @@ impl Options {
             counts_every: COUNTS_EVERY,
             full_at: FULL_AT,
             redact,
+            tell: Arc::new(|_| {}),
         }
     }
 }
@@ -68,6 +76,11 @@ pub struct Recorder {
     auditor: Auditor,
     pen: Pen,
     redact: Redact,
+    tell: Tell,
+    /// Whether it only records any more.
+    blind: bool,
+    /// What is being looked at and was not recorded yet.
+    in_hand: Option<Entry>,
     kept: Timestamp,
     counts_every: u64,
     /// Records since the last one that holds counts.
@@ -82,7 +95,7 @@ impl Recorder {
     /// # Errors
     /// [`LogError`] when the log cannot be opened.
     pub fn start(folder: &Path, now: Timestamp, options: Options) -> Result<Self, LogError> {
-        let (log, notes) = Log::open(folder, options.full_at)?;
+        let (log, first) = Log::open(folder, options.full_at)?;
         let begun_at = log.link().n;
         let counted = count(folder, Depth::Tail)?;
         let (sender, receiver) = sync_channel(options.queue);
@@ -90,15 +103,29 @@ impl Recorder {
         let load = Arc::new(Load::new(options.queue, options.queue_bytes));
         let losses = Arc::new(Losses::default());
         let redact = Arc::clone(&options.redact);
-        let writer = Writer::new(log, redact, Arc::clone(&load), Arc::clone(&losses), now, last_report);
+        let mut auditor = Auditor::new(now, options.period, counted.past);
+        for entry in &first {
+            if let Entry::Gap(gap) = entry {
+                auditor.missed(now, *gap);
+            }
+        }
+        let means = (redact, Arc::clone(&options.tell));
+        let writer = Writer::new(log, means, Arc::clone(&load), Arc::clone(&losses), now, last_report);
+        let alarm = Alarm(Arc::clone(&options.tell));
         let thread = std::thread::Builder::new()
             .name("artoo-audit".to_owned())
-            .spawn(move || writer.run(&receiver, notes))
+            .spawn(move || {
+                let _alarm = alarm;
+                writer.run(&receiver, first)
+            })
             .map_err(at_path(folder))?;
         Ok(Self {
-            auditor: Auditor::new(now, options.period, counted.past),
+            auditor,
             pen: Pen::new(sender, load, losses, thread),
             redact: options.redact,
+            tell: options.tell,
+            blind: false,
+            in_hand: None,
             kept: now,
             counts_every: options.counts_every,
             // Counted from the record's number, so that many short processes come to a record of counts as well as one long one.
@@ -109,6 +136,12 @@ impl Recorder {
 
     /// Takes what the tap shows; a report is for the operator.
     pub fn observe(&mut self, now: Timestamp, observed: Observed) -> Option<AuditReport> {
+        if self.blind {
+            // What found no room is a gap in the log; whoever counts that finds it there.
+            let _ = self.pen.append(now, observed.into());
+            return None;
+        }
+        self.in_hand = Some(observed.clone().into());
         self.learn(now);
         let ends_task = matches!(&observed, Observed::Envelope(e) if e.payload.kind() == MessageKind::FinalResult);
         let mut report = None;
@@ -124,6 +157,25 @@ impl Recorder {
         report
     }
 
+    /// Looking for anomalies broke, and whoever feeds this has caught it: from here on messages are recorded and not looked at, so that
+    /// none is missing. There are no more reports, and nothing that was counted is kept; the log tells it all.
+    pub fn go_blind(&mut self, now: Timestamp) {
+        if std::mem::replace(&mut self.blind, true) {
+            return;
+        }
+        (self.tell)(
+            "the auditor broke: all is still recorded, but nobody looks for anomalies any more; artoo audit report does so afterwards",
+        );
+        for entry in self.in_hand.take().into_iter().chain([Entry::Note(BLIND.to_owned())]) {
+            let _ = self.pen.append(now, entry);
+        }
+    }
+
+    /// Whether it only records any more.
+    pub const fn is_blind(&self) -> bool {
+        self.blind
+    }
+
     /// When [`Recorder::wake`] has something to say.
     pub fn deadline(&self) -> Timestamp {
         self.auditor.deadline()
@@ -131,6 +183,9 @@ impl Recorder {
 
     /// The periodic report, when its time has come.
     pub fn wake(&mut self, now: Timestamp) -> Option<AuditReport> {
+        if self.blind {
+            return None;
+        }
         self.learn(now);
         let effect = self.auditor.wake(now)?;
         self.perform(now, effect)
@@ -138,6 +193,9 @@ impl Recorder {
 
     /// A report now.
     pub fn report(&mut self, now: Timestamp) -> Option<AuditReport> {
+        if self.blind {
+            return None;
+        }
         self.learn(now);
         let effect = self.auditor.on_demand(now);
         self.perform(now, effect)
@@ -153,6 +211,10 @@ impl Recorder {
     /// # Errors
     /// The first [`LogError`] that kept something from being written.
     pub fn finish(mut self, now: Timestamp) -> Result<Option<AuditReport>, LogError> {
+        if self.blind {
+            self.pen.finish(now, None, None)?;
+            return Ok(None);
+        }
         // What is counted last must know what became of everything.
         self.pen.settle();
         self.learn(now);
@@ -178,6 +240,7 @@ impl Recorder {
         match effect {
             Effect::Append { at, entry } => {
                 self.since_counts = self.since_counts.saturating_add(1);
+                self.in_hand = None;
                 if let Some(gap) = self.pen.append(at, entry) {
                     self.auditor.missed(now, gap);
                 }
@@ -219,6 +282,17 @@ impl Recorder {
     /// What was counted, if no task is under way: whoever goes on from there has missed no beginning.
     fn at_rest(&self) -> Option<Box<Past>> {
         (self.whole && self.auditor.open_tasks() == 0).then(|| Box::new(self.auditor.whole().clone()))
+    }
+}
+
+/// Tells when the thread that writes ends by breaking.
+struct Alarm(Tell);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)("the thread that writes the audit log broke: what is said from now on is missing there");
+        }
     }
 }
 

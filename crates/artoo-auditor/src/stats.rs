@@ -14,10 +14,11 @@ use crate::chain::{Frame, Hash, Kind, Link};
 use crate::counting::{Counted, Outcome, Start, count_from};
 use crate::files::{Files, LogError, replace};
 use crate::lines::{Backwards, Lines, Place};
+use crate::observer::PAST_FORMAT;
 use crate::vocabulary::Past;
 
 /// Version of `audit_stats.json`.
-pub(crate) const STATS_FORMAT: u32 = 3;
+pub(crate) const STATS_FORMAT: u32 = 4;
 /// So many records behind known counts are looked at; behind more, the log is read from its beginning.
 pub(crate) const TAIL_MAX: u64 = 50_000;
 
@@ -85,7 +86,7 @@ pub(crate) fn count(folder: &Path, depth: Depth) -> Result<Counted, LogError> {
         && let Some(Ok(head)) = files.read_head()?
     {
         let lines = &mut Lines::open_at(&files, &known.place)?;
-        let from = Start::Link(known.link, Box::new(known.past), Some(head));
+        let from = Start::Link(known.link, Box::new(known.past), Some(head.link));
         if let Outcome::Counted(counted) = count_from(lines, from, u64::MAX)? {
             return Ok(*counted);
         }
@@ -135,7 +136,8 @@ fn known(files: &Files, stats: &Stats) -> Result<Option<Known>, LogError> {
         // Its own hash first: what it says is used, and not only that it is there.
         let own = || {
             let sound = frame.kind == Kind::Counts && Frame::sound(&line).is_some();
-            sound.then(|| serde_json::from_slice(frame.body).ok()).flatten()
+            let past: Option<Past> = sound.then(|| serde_json::from_slice(frame.body).ok()).flatten();
+            past.filter(|past| past.format == PAST_FORMAT)
         };
         if let Some(past) = kept.or_else(own) {
             return Ok(Some(Known {

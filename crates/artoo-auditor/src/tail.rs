@@ -19,7 +19,7 @@ const SUMMARY_MAX: usize = 160;
 /// Which anomalies are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anomalies {
-    /// Findings, gaps and notes.
+    /// Findings, gaps, notes and what was done to the log.
     All,
     /// The findings of one detector.
     Of(String),
@@ -27,7 +27,7 @@ pub enum Anomalies {
 
 /// What [`Filter::kind`] may be: what a record holds, the type of a message, the act of a deed.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
-    let records = ["envelope", "deed", "finding", "gap", "note", "counts"];
+    let records = ["envelope", "deed", "finding", "gap", "note", "damage", "counts"];
     let messages = MessageKind::ALL.iter().map(|kind| kind.name());
     records.into_iter().chain(messages).chain(Act::NAMES)
 }
@@ -133,11 +133,13 @@ fn value_of<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
 
 fn is_anomaly(frame: &Frame<'_>, wanted: &Anomalies) -> bool {
     match (wanted, frame.kind) {
-        (Anomalies::All, Kind::Finding | Kind::Gap | Kind::Note) => true,
+        (Anomalies::All, Kind::Finding | Kind::Gap | Kind::Note | Kind::Damage) => true,
         (Anomalies::Of(name), Kind::Finding) => value_of(frame.body, b"\"detector\":\"") == Some(name.as_bytes()),
         (Anomalies::Of(name), Kind::Gap) => name == "gap",
         (Anomalies::All, Kind::Envelope | Kind::Deed | Kind::Counts | Kind::Other)
-        | (Anomalies::Of(_), Kind::Envelope | Kind::Deed | Kind::Note | Kind::Counts | Kind::Other) => false,
+        | (Anomalies::Of(_), Kind::Envelope | Kind::Deed | Kind::Note | Kind::Damage | Kind::Counts | Kind::Other) => {
+            false
+        }
     }
 }
 
@@ -149,6 +151,7 @@ fn is_kind(frame: &Frame<'_>, kind: &str) -> bool {
         Kind::Finding => kind == "finding",
         Kind::Gap => kind == "gap",
         Kind::Note => kind == "note",
+        Kind::Damage => kind == "damage",
         Kind::Counts => kind == "counts",
         Kind::Other => false,
     }
@@ -206,6 +209,7 @@ pub fn describe(line: &[u8]) -> String {
         Kind::Finding => format!("FOUND {}: {}", text(&body, "detector"), text(&body, "detail")),
         Kind::Gap => format!("GAP {body}"),
         Kind::Note => format!("NOTE {}", body.as_str().unwrap_or_default()),
+        Kind::Damage => format!("DAMAGE {}", body.as_str().unwrap_or_default()),
         Kind::Counts => "COUNTS so far".to_owned(),
         Kind::Other => one_line(&body.to_string(), SUMMARY_MAX),
     };

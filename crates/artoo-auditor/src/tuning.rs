@@ -229,19 +229,15 @@ impl Growing {
     }
 
     fn spend(&mut self, act: &Act) {
-        if let Act::ModelAnswered {
-            usage,
-            elapsed_ms,
-            cost,
-            ..
-        } = act
-        {
-            let effort = &mut self.effort;
+        let effort = &mut self.effort;
+        if let Act::ModelAnswered { elapsed_ms, .. } = act {
             effort.model_calls += 1;
-            effort.input_tokens += usage.input_tokens;
-            effort.output_tokens += usage.output_tokens;
-            effort.cached_tokens += usage.cached_tokens;
             effort.model_ms = effort.model_ms.saturating_add(elapsed_ms.0);
+        }
+        if let Act::ModelAnswered { usage, cost, .. } | Act::ModelFailed { usage, cost, .. } = act {
+            effort.input_tokens = effort.input_tokens.saturating_add(usage.input_tokens);
+            effort.output_tokens = effort.output_tokens.saturating_add(usage.output_tokens);
+            effort.cached_tokens = effort.cached_tokens.saturating_add(usage.cached_tokens);
             effort.cost += cost.get();
         }
     }

@@ -60,20 +60,24 @@ pub struct Verifier {
     verified: Verified,
     head: Option<Link>,
     head_fits: Option<bool>,
-    /// What checkpoints say about records that are still to come.
-    witnesses: BTreeMap<u64, Hash>,
+    /// What checkpoints say about records that are still to come: all of them, since two that contradict each other cannot both be true.
+    witnesses: BTreeMap<u64, Vec<Hash>>,
 }
 
 impl Verifier {
     /// At the beginning of a log; `head` is what `audit.head` says.
     pub fn new(head: Option<Link>, checkpoints: &[Checkpoint]) -> Self {
         let link = Link::genesis();
+        let mut witnesses = BTreeMap::<u64, Vec<Hash>>::new();
+        for point in checkpoints {
+            witnesses.entry(point.n).or_default().push(point.hash);
+        }
         Self {
             link,
             verified: Verified::default(),
             head_fits: head.filter(|head| head.n == 0).map(|head| head == link),
             head,
-            witnesses: checkpoints.iter().map(|point| (point.n, point.hash)).collect(),
+            witnesses,
         }
     }
 
@@ -85,7 +89,8 @@ impl Verifier {
     /// Takes the next line, without its line break.
     ///
     /// # Errors
-    /// [`Refused::Strange`] when it is not the record that follows, [`Refused::Broken`] when a checkpoint contradicts it.
+    /// [`Refused::Strange`] when it is not the record that follows, [`Refused::Broken`] when a checkpoint contradicts it, or when it says
+    /// itself that the log was damaged before it.
     pub fn take(&mut self, line: &[u8]) -> Result<(), Refused> {
         let Some(frame) = Frame::sound(line).filter(|frame| frame.follows(&self.link)) else {
             return Err(Refused::Strange);
@@ -101,26 +106,31 @@ impl Verifier {
             Kind::Deed => verified.deeds += 1,
             Kind::Finding => verified.findings += 1,
             Kind::Counts => verified.counts += 1,
+            Kind::Damage => {
+                let words: String = serde_json::from_slice(frame.body).unwrap_or_default();
+                let detail = format!("{words}: nobody knows what was there before it");
+                return Err(Refused::Broken(Broken::new(frame.n, Damage::HeadMissing, detail)));
+            }
             Kind::Other => {}
         }
         if let Some(head) = self.head.filter(|head| head.n == self.link.n) {
             self.head_fits = Some(head == self.link);
         }
         if self.witnesses.first_key_value().is_some_and(|(n, _)| *n == self.link.n)
-            && let Some((n, hash)) = self.witnesses.pop_first()
+            && let Some((n, hashes)) = self.witnesses.pop_first()
         {
-            if hash != self.link.hash {
+            if let Some(hash) = hashes.iter().find(|hash| **hash != self.link.hash) {
                 let detail = format!("a checkpoint says that record {n} has the hash {hash}");
                 return Err(Refused::Broken(Broken::new(n, Damage::Rewritten, detail)));
             }
-            verified.checkpoints += 1;
+            verified.checkpoints += u64::try_from(hashes.len()).unwrap_or(u64::MAX);
         }
         Ok(())
     }
 
     /// Says what is wrong with a line that was [`Strange`](Refused::Strange). `rest` gives the lines behind it.
     pub fn diagnose(&self, line: &[u8], rest: impl FnMut() -> Option<Vec<u8>>) -> Broken {
-        diagnose(&self.link, line, rest)
+        diagnose(&self.link, self.head, self.head_fits == Some(true), line, rest)
     }
 
     /// After the last line; `unfinished` is the length of what follows it without a line break.
@@ -164,7 +174,7 @@ pub fn verify(folder: &Path, checkpoints: &[Checkpoint]) -> Result<Verified, Log
     let files = Files::new(folder);
     // The head first: a log that is being written may grow meanwhile, but never falls behind it.
     let head = match files.read_head()? {
-        Some(Ok(head)) => Some(head),
+        Some(Ok(head)) => Some(head.link),
         Some(Err(message)) => {
             let detail = format!("audit.head: {message}");
             return Err(LogError::Broken(Broken::new(0, Damage::HeadMissing, detail)));
@@ -205,22 +215,33 @@ pub fn verify(folder: &Path, checkpoints: &[Checkpoint]) -> Result<Verified, Log
     verifier.finish(unfinished).map_err(LogError::Broken)
 }
 
-/// Says what is wrong with a line that does not follow `last`.
-fn diagnose(last: &Link, line: &[u8], mut rest: impl FnMut() -> Option<Vec<u8>>) -> Broken {
+/// Says what is wrong with a line that does not follow `last`; `fits` says that the head was met.
+fn diagnose(last: &Link, head: Option<Link>, fits: bool, line: &[u8], rest: impl FnMut() -> Option<Vec<u8>>) -> Broken {
     let expected = last.n + 1;
-    let next = rest();
-    let next_frame = next.as_deref().and_then(Frame::sound);
-    let goes_on = next_frame.is_some_and(|next| next.follows(last));
     let Some(found) = Frame::sound(line) else {
-        return if goes_on {
+        return if Ahead::look(last, None, rest).later {
             Broken::new(expected, Damage::Inserted, "a line that is no record stands before it")
         } else {
             Broken::new(expected, Damage::Edited, "its hash does not fit its content")
         };
     };
     let n = found.n;
+    let ahead = Ahead::look(last, Some(&found), rest);
+    if n > expected {
+        return match ahead {
+            Ahead { later: false, .. } => {
+                Broken::new(expected, Damage::Removed, format!("the log goes on with record {n}"))
+            }
+            Ahead {
+                again: false,
+                before: true,
+                ..
+            } => Broken::new(expected, Damage::Reordered, format!("record {n} stands before it")),
+            Ahead { .. } => Broken::new(expected, Damage::Inserted, format!("record {n} was put before it")),
+        };
+    }
     if n == expected {
-        if goes_on {
+        if ahead.later {
             let detail = "another record with its number stands before it";
             return Broken::new(expected, Damage::Inserted, detail);
         }
@@ -234,29 +255,56 @@ fn diagnose(last: &Link, line: &[u8], mut rest: impl FnMut() -> Option<Vec<u8>>)
             ),
         };
     }
-    if n == last.n && found.hash != last.hash {
-        let detail = "two records have its number";
+    // A number that was there already. Where nothing goes on from the last record, but something from this one, or the head names it,
+    // the chain left its way at this number: what was taken for it was put in. Not before a record that the head has vouched for.
+    let vouched = fits && head.is_some_and(|head| n <= head.n);
+    let own = ahead.goes_on || head == Some(found.link()) || n == last.n && found.hash != last.hash;
+    if own && !vouched && !ahead.later {
+        let detail = if n == last.n {
+            "two records have its number".to_owned()
+        } else {
+            format!(
+                "the records {n} to {} were put in: the log goes on with another record {n}",
+                last.n
+            )
+        };
         return Broken::new(n, Damage::Inserted, detail);
     }
-    if n < expected {
-        return Broken::new(expected, Damage::Inserted, format!("record {n} stands in its place"));
-    }
-    let mut again = false;
-    let mut later = goes_on;
-    let mut ahead = next;
-    while let Some(line) = ahead {
-        if let Some(frame) = Frame::sound(&line) {
-            later |= frame.follows(last);
-            again |= frame.n == n;
+    Broken::new(expected, Damage::Inserted, format!("record {n} stands in its place"))
+}
+
+/// What the lines behind a strange one say. They are read once, and only where a log is broken.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "four things that may be seen, in any order"
+)]
+struct Ahead {
+    /// The record that should have stood there comes later.
+    later: bool,
+    /// A record with the strange one's number comes later.
+    again: bool,
+    /// The record that the strange one was written after comes later.
+    before: bool,
+    /// A record that was written after the strange one comes later.
+    goes_on: bool,
+}
+
+impl Ahead {
+    fn look(last: &Link, found: Option<&Frame<'_>>, mut rest: impl FnMut() -> Option<Vec<u8>>) -> Self {
+        let mut ahead = Self::default();
+        while let Some(line) = rest() {
+            let Some(frame) = Frame::sound(&line) else { continue };
+            ahead.later |= frame.follows(last);
+            if let Some(found) = found {
+                ahead.again |= frame.n == found.n;
+                ahead.before |= found.follows(&frame.link());
+                ahead.goes_on |= frame.follows(&found.link());
+            }
+            if ahead.later && (found.is_none_or(|found| found.n <= last.n + 1) || ahead.again) {
+                break;
+            }
         }
-        if later && again {
-            break;
-        }
-        ahead = rest();
-    }
-    match (later, again) {
-        (true, true) => Broken::new(expected, Damage::Inserted, format!("record {n} was put before it")),
-        (true, false) => Broken::new(expected, Damage::Reordered, format!("record {n} stands before it")),
-        (false, _) => Broken::new(expected, Damage::Removed, format!("the log goes on with record {n}")),
+        ahead
     }
 }

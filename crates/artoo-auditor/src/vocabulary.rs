@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::Ledger;
 use crate::detect::Finding;
+use crate::drift::Drift;
 use crate::history::History;
 use crate::tuning::TuningRow;
 
@@ -28,6 +29,12 @@ pub struct Gap {
     /// Rows of `tuning.jsonl` that were not written.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
+    /// Findings that were not written; whoever counts the log finds them again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub findings: u64,
+    /// Whether the process before did not end as it should: what it saw last may be missing, and nobody knows how much.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unknown: bool,
 }
 
 impl Gap {
@@ -38,11 +45,29 @@ impl Gap {
             ..Self::default()
         }
     }
+
+    /// What a process that was killed may have taken along.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            unknown: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether something of a task is missing, or may be: a row or a finding that is missing hides nothing of one.
+    pub(crate) const fn hides(&self) -> bool {
+        self.count > 0 || self.deeds > 0 || self.unknown
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl std::fmt::Display for Gap {
@@ -54,12 +79,27 @@ impl std::fmt::Display for Gap {
                 self.count, self.from_seq, self.to_seq
             ));
         }
-        for (n, what) in [(self.deeds, "deeds"), (self.rows, "rows of tuning.jsonl")] {
+        for (n, what) in [
+            (self.deeds, "deeds"),
+            (self.rows, "rows of tuning.jsonl"),
+            (self.findings, "findings"),
+        ] {
             if n > 0 {
                 parts.push(format!("{n} {what}"));
             }
         }
-        f.write_str(&parts.join(", "))
+        let counted = parts.join(", ");
+        if !parts.is_empty() {
+            write!(f, "{counted} were not recorded")?;
+        }
+        if self.unknown {
+            let and = if parts.is_empty() { "" } else { "; " };
+            write!(
+                f,
+                "{and}the process before did not end as it should: what it saw last may not be recorded"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -87,8 +127,20 @@ pub enum Entry {
     Gap(Gap),
     /// Something about the log itself.
     Note(String),
+    /// Something was done to the log which the chain alone would not show: it is no whole log ever after.
+    Damage(String),
     /// What was counted up to here, so that whoever counts later need not begin at the beginning.
     Counts(Box<Past>),
+}
+
+impl From<Observed> for Entry {
+    fn from(observed: Observed) -> Self {
+        match observed {
+            Observed::Envelope(envelope) => Self::Envelope(envelope),
+            Observed::Deed(deed) => Self::Deed(deed),
+            Observed::Gap(gap) => Self::Gap(gap),
+        }
+    }
 }
 
 /// Everything that the auditor may do.
@@ -112,8 +164,12 @@ pub enum Effect {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Past {
+    /// What its numbers mean: those of another version are made anew from the log.
+    pub format: u32,
     /// The counts.
     pub ledger: Ledger,
     /// The same over time.
     pub history: History,
+    /// The latest cases of each role, for drift.
+    pub drift: Drift,
 }

@@ -40,16 +40,18 @@ impl Watched {
     pub fn spend(&mut self, deed: &Deed, past: Baseline) -> Option<Finding> {
         match &deed.act {
             Act::ModelAsked { .. } => self.spending.calls += 1,
-            Act::ModelAnswered { usage, .. } => self.spending.tokens += usage.input_tokens + usage.output_tokens,
-            Act::ModelFailed { .. }
-            | Act::Assessed { .. }
+            Act::ModelAnswered { usage, .. } | Act::ModelFailed { usage, .. } => {
+                self.spending.tokens = self.spending.tokens.saturating_add(usage.tokens());
+            }
+            Act::Assessed { .. }
             | Act::ToolRun { .. }
             | Act::CheckRun { .. }
             | Act::Kept { .. }
             | Act::Stored { .. }
             | Act::Recalled { .. } => return None,
         }
-        let detail = runaway(&mut self.spending, past)?;
+        let subtasks = u64::try_from(self.subtasks.len()).unwrap_or(u64::MAX);
+        let detail = runaway(&mut self.spending, subtasks, past)?;
         Some(Finding::new("cost_runaway", Some(&self.task_id), 0, detail))
     }
 

@@ -1,8 +1,9 @@
 //! The thread at the end of the queue: what it takes goes to the disk, in batches (design §16).
 //!
-//! Owns what becomes of a batch that the disk refuses: it is a gap, written as soon as there is room again, and whoever counts hears of
-//! it. Must not know what an entry means.
+//! Owns what becomes of a batch that the disk refuses, or of a record that cannot be masked: it is a gap, written as soon as there is
+//! room again, and whoever counts hears of it. Must not know what an entry means.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::files::{LogError, append_whole, replace};
 use crate::log::Log;
 use crate::pen::{Job, Load, Losses, merge, weight};
-use crate::recorder::Redact;
+use crate::recorder::{Redact, Tell};
 use crate::stats::{STATS_FORMAT, Stats};
 use crate::vocabulary::{Entry, Gap, Past};
 
@@ -22,10 +23,19 @@ const BATCH: usize = 1_024;
 /// Bytes that are written in one go.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// So often masking may break; then nothing is masked any more, and nothing written but what was lost.
+const BREAKS_MAX: u32 = 3;
+
 /// The writing end of the queue.
 pub(crate) struct Writer {
     log: Log,
     redact: Redact,
+    /// How often that broke.
+    breaks: u32,
+    tell: Tell,
+    /// What is to be said about the log itself, until it is written; so many of them are in the batch.
+    notes: Vec<Entry>,
+    noted: usize,
     load: Arc<Load>,
     now: Timestamp,
     /// Rows of closed tasks, to be written with the batch, and how many.
@@ -43,9 +53,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub const fn new(
+    pub fn new(
         log: Log,
-        redact: Redact,
+        (redact, tell): (Redact, Tell),
         load: Arc<Load>,
         losses: Arc<Losses>,
         now: Timestamp,
@@ -54,6 +64,10 @@ impl Writer {
         Self {
             log,
             redact,
+            breaks: 0,
+            tell,
+            notes: Vec::new(),
+            noted: 0,
             load,
             now,
             rows: (String::new(), 0),
@@ -67,10 +81,16 @@ impl Writer {
         }
     }
 
-    pub fn run(mut self, receiver: &Receiver<Job>, notes: Vec<String>) -> Result<(), LogError> {
-        for note in notes {
-            self.append(self.now, &Entry::Note(note));
+    /// Writes `first`, then what comes.
+    pub fn run(mut self, receiver: &Receiver<Job>, first: Vec<Entry>) -> Result<(), LogError> {
+        for entry in first {
+            match entry {
+                Entry::Gap(_) => self.lost = merge(self.lost, &entry),
+                note => self.notes.push(note),
+            }
         }
+        self.tell_notes(self.now);
+        self.tell_gap(self.now);
         self.commit();
         while let Ok(job) = receiver.recv() {
             self.take(job);
@@ -83,13 +103,33 @@ impl Writer {
             self.commit();
         }
         self.say_last();
-        let sealed = self.log.finish(self.now);
-        self.note_trouble(sealed);
+        self.close();
         self.trouble.map_or(Ok(()), Err)
+    }
+
+    /// Writes the last head.
+    fn close(&mut self) {
+        if self.may_seal() {
+            // What could not be told is then told by the next process.
+            let whole = self.lost.is_none() && self.notes.is_empty();
+            let sealed = self.log.finish(self.now, whole);
+            self.note_trouble(sealed);
+        }
+    }
+
+    /// Whether a head may be written: never before a damage that it would hide.
+    fn may_seal(&self) -> bool {
+        !self.notes.iter().any(|note| matches!(note, Entry::Damage(_)))
+    }
+
+    /// Whether masking broke so often that it is left alone.
+    const fn is_mute(&self) -> bool {
+        self.breaks >= BREAKS_MAX
     }
 
     /// Now a gap is written or never will be: counts that hold it are true either way.
     fn say_last(&mut self) {
+        self.tell_notes(self.now);
         self.tell_gap(self.now);
         self.commit();
         if let Some(past) = self.unkept.take() {
@@ -103,22 +143,34 @@ impl Writer {
             Job::Append { at, entry, knows } => {
                 self.load.give(weight(&entry));
                 self.now = at;
-                self.tell_gap(at);
+                self.tell_notes(at);
+                if !self.is_mute() {
+                    self.tell_gap(at);
+                }
+                if matches!(entry, Entry::Note(_) | Entry::Damage(_)) {
+                    self.notes.push(entry);
+                    return self.tell_notes(at);
+                }
                 // Counts that do not know of a gap before them would hide it from whoever goes on from them. The next ones will do.
                 if !matches!(entry, Entry::Counts(_)) || knows == self.losses.number() {
                     self.append(at, &entry);
                 }
             }
             Job::Row(row) => {
-                let row = self.masked(&*row);
-                self.rows.0.push_str(&row);
-                self.rows.0.push('\n');
-                self.rows.1 += 1;
+                if let Some(row) = self.masked(&*row) {
+                    self.rows.0.push_str(&row);
+                    self.rows.0.push('\n');
+                    self.rows.1 += 1;
+                } else {
+                    self.lose(&Entry::Gap(Gap::rows(1)));
+                }
             }
             Job::Keep { past, report, knows } => {
                 self.last_report = report.or(self.last_report.take());
                 // What was counted ends with what was queued before this job, a gap included.
-                self.tell_gap(self.now);
+                if !self.is_mute() {
+                    self.tell_gap(self.now);
+                }
                 self.commit();
                 let past = past.filter(|_| knows == self.losses.number());
                 // What was counted holds a gap that still waits: kept now, that would be counted once more when it is written.
@@ -137,6 +189,15 @@ impl Writer {
         }
     }
 
+    /// Prepares what is to be said about the log itself and was not written yet.
+    fn tell_notes(&mut self, at: Timestamp) {
+        for note in self.notes.split_off(self.noted) {
+            self.append(at, &note);
+            self.notes.push(note);
+        }
+        self.noted = self.notes.len();
+    }
+
     /// Prepares the record of what was lost.
     fn tell_gap(&mut self, at: Timestamp) {
         if let Some(gap) = self.lost.take() {
@@ -149,9 +210,14 @@ impl Writer {
             Entry::Envelope(envelope) => ("envelope", self.masked(envelope.as_ref())),
             Entry::Deed(deed) => ("deed", self.masked(deed.as_ref())),
             Entry::Finding(finding) => ("finding", self.masked(finding)),
-            Entry::Gap(gap) => ("gap", self.masked(gap)),
-            Entry::Note(note) => ("note", self.masked(note)),
             Entry::Counts(past) => ("counts", self.masked(past.as_ref())),
+            // Numbers, and words of this crate: there is nothing to hide, and they are written whatever breaks.
+            Entry::Gap(gap) => ("gap", Some(json(gap))),
+            Entry::Note(note) => ("note", Some(json(note))),
+            Entry::Damage(words) => ("damage", Some(json(words))),
+        };
+        let Some(body) = body else {
+            return self.lose(entry);
         };
         self.log.append(at, name, &body);
         self.batch = merge(self.batch, entry);
@@ -161,18 +227,38 @@ impl Writer {
         }
     }
 
-    /// The JSON of something of this crate or the protocol, none of which can fail to be written.
-    fn masked(&self, value: &impl Serialize) -> String {
-        // Most records fit, so that none grows step by step: that alone was a quarter of this thread's time.
-        let mut json = Vec::with_capacity(2_048);
-        let written = serde_json::to_writer(&mut json, value).ok();
-        let json = written.and_then(|()| String::from_utf8(json).ok());
-        (self.redact)(json.unwrap_or_else(|| "null".to_owned()))
+    /// The JSON of something without its secrets, or nothing where masking broke: better lost than shown. It is not this crate's.
+    fn masked(&mut self, value: &impl Serialize) -> Option<String> {
+        if self.is_mute() {
+            return None;
+        }
+        let (text, redact) = (json(value), &self.redact);
+        let masked = catch_unwind(AssertUnwindSafe(|| redact(text))).ok();
+        if masked.is_none() {
+            self.breaks += 1;
+            if self.breaks == 1 {
+                (self.tell)("the audit log lacks what could not be masked; it says so as a gap");
+            }
+        }
+        masked
+    }
+
+    /// Counts what will not be written.
+    fn lose(&mut self, entry: &Entry) {
+        self.lost = merge(self.lost, entry);
+        if let Some(gap) = merge(None, entry) {
+            self.losses.add(gap);
+        }
     }
 
     fn commit(&mut self) {
         let (batch, news) = (self.batch.take(), self.news.take());
         let written = self.log.commit();
+        if written.is_ok() {
+            self.notes.drain(..self.noted);
+        }
+        self.noted = 0;
+        self.notes.extend(self.log.take_notes().into_iter().map(Entry::Note));
         if written.is_err() {
             self.lost = batch.map_or(self.lost, |gap| merge(self.lost, &Entry::Gap(gap)));
             if let Some(gap) = news {
@@ -180,8 +266,10 @@ impl Writer {
             }
         }
         self.note_trouble(written);
-        let sealed = self.log.seal_if_due(self.now);
-        self.note_trouble(sealed);
+        if self.may_seal() {
+            let sealed = self.log.seal_if_due(self.now);
+            self.note_trouble(sealed);
+        }
         let (rows, count) = std::mem::take(&mut self.rows);
         if count > 0 {
             let written = append_whole(&self.log.files().tuning(), &rows);
@@ -196,8 +284,9 @@ impl Writer {
     /// Replaces the kept counts; without new ones, only the report in them.
     fn keep(&mut self, past: Option<Box<Past>>) {
         let folder = self.log.files().folder().to_owned();
-        let mut stats = match past {
-            Some(past) => Stats::of(self.log.link(), *past, |text| (self.redact)(text)),
+        let masked = past.and_then(|past| Some((self.masked(&*past)?, past)));
+        let mut stats = match masked {
+            Some((masked, past)) => Stats::of(self.log.link(), *past, |_| masked),
             None => crate::stats::read_stats(&folder),
         };
         stats.format = STATS_FORMAT;
@@ -213,6 +302,15 @@ impl Writer {
             self.trouble = Some(error);
         }
     }
+}
+
+/// Of something of this crate or the protocol, none of which can fail to be written.
+fn json(value: &impl Serialize) -> String {
+    // Most records fit, so that none grows step by step: that alone was a quarter of this thread's time.
+    let mut json = Vec::with_capacity(2_048);
+    let written = serde_json::to_writer(&mut json, value).ok();
+    let json = written.and_then(|()| String::from_utf8(json).ok());
+    json.unwrap_or_else(|| "null".to_owned())
 }
 
 #[cfg(test)]
@@ -241,6 +339,7 @@ mod tests {
         let resumed = TaskResumed {
             task_id: task_id.clone(),
             away_ms: Millis(0),
+            person_present: None,
         };
         let envelope = Envelope {
             id: EnvelopeId::new(format!("e{seq}")),
@@ -259,7 +358,8 @@ mod tests {
         let (log, _) = Log::open(folder.path(), u64::MAX).unwrap();
         let load = Arc::new(Load::new(usize::MAX, usize::MAX));
         load.add(1 << 30);
-        Writer::new(log, Arc::new(|text| text), load, Arc::clone(losses), now(), None)
+        let plain: Redact = Arc::new(|text| text);
+        Writer::new(log, (plain, Arc::new(|_| {})), load, Arc::clone(losses), now(), None)
     }
 
     fn full_disk() -> File {
@@ -343,6 +443,71 @@ mod tests {
         writer.say_last();
         assert_eq!(kinds(&folder), ["gap"]);
         assert_eq!(read_stats(folder.path()).upto, Some(writer.log.link()));
+    }
+
+    /// The head says that all is written only where it is; else the next process tells that something is missing.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_gap_that_finds_no_room_to_the_end_is_told_by_the_next_process() {
+        for full in [true, false] {
+            let (folder, losses) = (TempDir::new().unwrap(), Arc::new(Losses::default()));
+            let mut writer = writer(&folder, &losses);
+            let disk = writer.log.write_to(full_disk());
+            writer.take(message(1));
+            writer.commit();
+            if full {
+                writer.say_last();
+            }
+            // There is room again, for a head at least.
+            let _ = writer.log.write_to(disk);
+            if !full {
+                writer.say_last();
+            }
+            writer.close();
+            let (_, first) = Log::open(folder.path(), u64::MAX).unwrap();
+            let told = matches!(first[..], [Entry::Gap(gap)] if gap.unknown);
+            assert_eq!(told, full, "{first:?}");
+        }
+    }
+
+    /// A note that the disk refuses is written when there is room.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_note_waits_until_it_is_written_and_is_written_once() {
+        let (folder, losses) = (TempDir::new().unwrap(), Arc::new(Losses::default()));
+        let mut writer = writer(&folder, &losses);
+        let disk = writer.log.write_to(full_disk());
+        for _ in 0..3 {
+            writer.take(append(Entry::Note("x".to_owned()), 0));
+            writer.commit();
+        }
+        let _ = writer.log.write_to(disk);
+        writer.take(message(1));
+        writer.commit();
+        writer.take(message(2));
+        writer.commit();
+        writer.close();
+        let verified = crate::verify(folder.path(), &[]).unwrap();
+        assert_eq!((verified.notes, verified.envelopes), (3, 2));
+    }
+
+    /// A finding that was lost is counted like what showed it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_finding_that_was_lost_is_in_the_gap() {
+        let (folder, losses) = (TempDir::new().unwrap(), Arc::new(Losses::default()));
+        let mut writer = writer(&folder, &losses);
+        let disk = writer.log.write_to(full_disk());
+        writer.take(append(Entry::Finding(crate::Finding::new("order", None, 1, "x")), 0));
+        writer.commit();
+        let _ = writer.log.write_to(disk);
+        writer.say_last();
+        let (_, gap) = losses.take();
+        assert_eq!(
+            gap.map(|gap| gap.to_string()),
+            Some("1 findings were not recorded".to_owned())
+        );
+        assert_eq!(kinds(&folder), ["gap"]);
     }
 
     /// A gap record that the disk refuses too is no new loss, and is written when there is room again.

@@ -55,10 +55,10 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
             json,
         } => {
             let known = match (checkpoints, public_key) {
-                (Some(file), Some(key)) => checkpoint::read_checkpoints(file, key).map_err(failed)?,
-                _ => Vec::new(),
+                (Some(file), Some(key)) => Some(checkpoint::read_checkpoints(file, key).map_err(failed)?),
+                _ => None,
             };
-            check(data, &known, *json)
+            check(data, known.as_deref(), *json)
         }
         AuditCommand::Key { file } => {
             let public = checkpoint::new_key(file).map_err(|error| match error {
@@ -78,11 +78,16 @@ pub fn run(command: &AuditCommand, data: &Path) -> Result<(), Failure> {
                     Failure::usage("a checkpoint inside the data folder protects nothing").hint("write it elsewhere")
                 );
             }
-            let fine = verify(data, &[]).map_err(failed)?;
-            let signed = checkpoint::sign(key, fine.last, SystemClock.now(), to).map_err(|error| match error {
+            let signed = checkpoint::sign(data, key, SystemClock.now(), to).map_err(|error| match error {
                 CheckpointError::Log(LogError::Io { path, source }) if path == *to => {
                     Failure::unwritable(&path, &source)
                 }
+                error @ (CheckpointError::Forged { .. } | CheckpointError::Unreadable { .. }) => {
+                    failed(format!("{}: {error}", to.display()))
+                        .hint("nothing was signed; begin another file of checkpoints, and keep this one as evidence")
+                }
+                error @ CheckpointError::Log(LogError::Broken(_)) => failed(error)
+                    .hint("nothing was signed: the log is not what was written, or not what was signed before"),
                 other => failed(other),
             })?;
             if *json {
@@ -106,8 +111,8 @@ fn inside(file: &Path, folder: &Path) -> bool {
     matches!((parent, folder.canonicalize()), (Ok(parent), Ok(folder)) if parent.starts_with(&folder))
 }
 
-fn check(data: &Path, checkpoints: &[Checkpoint], as_json: bool) -> Result<(), Failure> {
-    let found = verify(data, checkpoints);
+fn check(data: &Path, checkpoints: Option<&[Checkpoint]>, as_json: bool) -> Result<(), Failure> {
+    let found = verify(data, checkpoints.unwrap_or_default());
     if as_json {
         let answer = match &found {
             Ok(fine) => {
@@ -135,9 +140,11 @@ fn check(data: &Path, checkpoints: &[Checkpoint], as_json: bool) -> Result<(), F
             fine.gaps,
             fine.findings,
             fine.notes,
-            match fine.checkpoints {
-                0 => String::new(),
-                n => format!("; it agrees with {n} checkpoints"),
+            match (checkpoints, fine.checkpoints) {
+                (None, _) => String::new(),
+                (Some(_), 0) =>
+                    "; it agrees with 0 checkpoints: the file holds none, so nothing outside vouches for it".to_owned(),
+                (Some(_), n) => format!("; it agrees with {n} checkpoints"),
             }
         ));
     }

@@ -9,8 +9,10 @@ use super::{Seen, TaskDetector};
 /// Questions of one task, and whether somebody is there to answer them.
 #[derive(Clone, Debug, Default)]
 pub struct ConsentWithoutPerson {
-    /// Unknown when the beginning of the task was not seen.
+    /// Unknown when neither the beginning of the task was seen nor, in words, how it was taken up.
     present: Option<bool>,
+    /// Whether everything of the task was seen in this process; else a question may have been asked before.
+    from_start: bool,
     open: BTreeSet<String>,
 }
 
@@ -21,6 +23,9 @@ impl TaskDetector for ConsentWithoutPerson {
         let Seen::Envelope(envelope) = seen else { return None };
         if let Message::UserInput(input) = &envelope.payload {
             self.present = Some(input.person_present);
+            self.from_start = true;
+        } else if let Message::TaskResumed(resumed) = &envelope.payload {
+            self.present = resumed.person_present;
         } else if let Message::ConfirmationRequest(request) = &envelope.payload {
             self.open.insert(request.request_id.clone());
         } else if let Message::ConfirmationAnswer(answer) = &envelope.payload {
@@ -34,7 +39,7 @@ impl TaskDetector for ConsentWithoutPerson {
                     "question {} got a yes, and nobody was there",
                     answer.request_id
                 )),
-                (true, Some(true)) if !asked => Some(format!(
+                (true, Some(true)) if self.from_start && !asked => Some(format!(
                     "a yes came to question {}, which was not asked, or answered before",
                     answer.request_id
                 )),

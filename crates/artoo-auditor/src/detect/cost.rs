@@ -6,10 +6,12 @@ const TOKENS_LEAST: u64 = 50_000;
 const TIMES: f64 = 8.0;
 /// … once the past has so many tasks.
 const PAST_LEAST: u64 = 20;
-/// So many model calls in one task are too many whatever the past says.
+/// So many model calls in one task are too many whatever the past says …
 const CALLS_MAX: u64 = 200;
+/// … unless it has many subtasks: three attempts of several turns each, and what judges them.
+const CALLS_PER_SUBTASK: u64 = 20;
 
-/// What tasks that ended used.
+/// What tasks that ended used, of those that used anything: a model that costs nothing is no measure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Baseline {
     /// How many ended.
@@ -28,10 +30,11 @@ pub struct Spending {
     told: bool,
 }
 
-/// Whether a task uses far more than others did; told once.
-pub fn runaway(spending: &mut Spending, past: Baseline) -> Option<String> {
-    let detail = if spending.calls > CALLS_MAX {
-        format!("more than {CALLS_MAX} model calls")
+/// Whether a task that has dispatched so many subtasks uses far more than others did; told once.
+pub fn runaway(spending: &mut Spending, subtasks: u64, past: Baseline) -> Option<String> {
+    let calls_max = CALLS_PER_SUBTASK.saturating_mul(subtasks).max(CALLS_MAX);
+    let detail = if spending.calls > calls_max {
+        format!("more than {calls_max} model calls")
     } else {
         let mean = past.tokens as f64 / past.ended.max(1) as f64;
         let too_much =

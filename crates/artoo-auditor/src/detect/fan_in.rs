@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use artoo_protocol::SubTaskId;
-use artoo_protocol::message::{Ending, Message, OutcomeStatus, SubTaskOutcome};
+use artoo_protocol::message::{Ending, Message, OutcomeStatus, SubTaskOutcome, VerdictSource};
 
 use super::{Seen, TaskDetector};
 
@@ -14,6 +14,8 @@ pub struct FanIn {
     from_start: bool,
     /// Subtasks of the round; empty before the first plan and after the round was closed.
     planned: BTreeSet<SubTaskId>,
+    /// Those of them that had a deadline: only these can be overdue.
+    timed: BTreeSet<SubTaskId>,
     /// Subtasks that R4a spoke the last word on, of all rounds.
     concluded: BTreeSet<SubTaskId>,
     /// Those of them that matched.
@@ -43,6 +45,7 @@ impl FanIn {
                 OutcomeStatus::Matched if !self.matched.contains(id) => {
                     Some(format!("R4b counts subtask {id} as matched, R4a never said so"))
                 }
+                OutcomeStatus::Failed if self.timed.contains(id) && is_overdue(outcome) => None,
                 OutcomeStatus::Failed if !self.concluded.contains(id) => {
                     Some(format!("R4b counts subtask {id} as failed, R4a never said so"))
                 }
@@ -50,6 +53,16 @@ impl FanIn {
             }
         })
     }
+}
+
+/// Whether R4b gave this outcome itself, because none had come in time (design §11): nothing was done, and code says so.
+fn is_overdue(outcome: &SubTaskOutcome) -> bool {
+    let by_rule = |verdict: &artoo_protocol::message::CriterionVerdict| verdict.source == VerdictSource::Rule;
+    outcome.infrastructure
+        && outcome.gap_trajectory.is_empty()
+        && outcome.tool_calls.is_empty()
+        && outcome.made.is_empty()
+        && outcome.criteria_verdicts.iter().all(by_rule)
 }
 
 impl TaskDetector for FanIn {
@@ -61,6 +74,8 @@ impl TaskDetector for FanIn {
             self.from_start = true;
         } else if let Message::DispatchManifest(manifest) = &envelope.payload {
             self.planned = manifest.subtask_ids.iter().cloned().collect();
+            let timed = manifest.subtasks.iter().filter(|planned| planned.deadline.is_some());
+            self.timed = timed.map(|planned| planned.subtask_id.clone()).collect();
         } else if let Message::SubTaskOutcome(outcome) = &envelope.payload {
             self.concluded.insert(outcome.subtask_id.clone());
             if outcome.status == OutcomeStatus::Matched {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use artoo_auditor::Observed;
 use artoo_protocol::message::{
     AuditQuery, Cause, CorrectionSignal, Directive, Ending, ExecutionResult, ExecutionStatus, FailureClass, FailureMix,
-    FinalResult, Loss, Message, MustNot, OutcomeSummary, PlanDirective, PreviousDirective, Recommendation,
-    ReplanRequest, SubTask, Urgency, UserInput,
+    FinalResult, Loss, Message, MustNot, OutcomeStatus, OutcomeSummary, PlanDirective, PreviousDirective,
+    Recommendation, ReplanRequest, SubTask, SubTaskOutcome, Urgency, UserInput,
 };
 use artoo_protocol::{Envelope, EnvelopeId, Finite, Millis, Role, Slug, SubTaskId, TaskId, Timestamp, Unit01, route};
 
@@ -103,6 +103,27 @@ pub fn correction(n: u32, id: &str, failure_class: FailureClass) -> CorrectionSi
     }
 }
 
+pub fn outcome(n: u32, id: &str, infrastructure: bool) -> SubTaskOutcome {
+    SubTaskOutcome {
+        subtask_id: SubTaskId::new(id),
+        parent_task_id: task(n),
+        intent: "count".into(),
+        status: OutcomeStatus::Failed,
+        output: serde_json::Value::Null,
+        failure_reason: None,
+        success_criteria: vec![],
+        criteria_verdicts: vec![],
+        gap_trajectory: vec![],
+        tool_calls: vec![],
+        made: vec![],
+        carried_from: None,
+        uncertain: None,
+        infeasible: false,
+        refused: false,
+        infrastructure,
+    }
+}
+
 fn loss(d: f64) -> Loss {
     Loss {
         d: Unit01::new(d).unwrap(),
@@ -126,6 +147,7 @@ pub fn directive(n: u32, directive: Directive, d: f64) -> PlanDirective {
         rationale: String::new(),
         outcomes: vec![],
         gap_summary: String::new(),
+        task_verdicts: vec![],
     }
 }
 

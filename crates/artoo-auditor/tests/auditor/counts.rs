@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use artoo_auditor::chain::{Frame, Kind, Link};
-use artoo_auditor::{Damage, LogError, Options, Overview, Recorder, overview, verify};
-use artoo_protocol::Role;
+use artoo_auditor::{Damage, LogError, Observed, Options, Overview, Recorder, overview, verify};
+use artoo_protocol::model::Usage;
+use artoo_protocol::{Act, CallId, Deed, Finite, Role};
 use tempfile::TempDir;
 
-use crate::build::{Wire, at, input, result};
+use crate::build::{Wire, at, input, result, task};
 use crate::recording::plain;
 
 const TASKS: u32 = 40;
@@ -238,4 +240,38 @@ fn kept_counts_that_somebody_changed_are_not_believed() {
     fs::write(&stats, text.replace("\"tasks\":40", "\"tasks\":4")).unwrap();
     let read = seen(folder.path());
     assert_eq!((read.totals.tasks, read.records_read), (40, 14));
+}
+
+#[test]
+fn a_failure_that_was_paid_for_counts_in_both_ways_of_reading() {
+    let folder = TempDir::new().unwrap();
+    let mut wire = Wire::default();
+    let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+    let _ = recorder.observe(at(0), wire.send(Role::User, 1, input(1, "count the files")));
+    let failed = Act::ModelFailed {
+        call: CallId(1),
+        error: "refusal".into(),
+        usage: Usage {
+            input_tokens: 90,
+            output_tokens: 10,
+            requests: 1,
+            ..Usage::default()
+        },
+        cost: Finite::new(0.5).unwrap(),
+    };
+    let deed = Deed {
+        role: Role::R2,
+        task_id: Some(task(1)),
+        at: at(1),
+        act: failed,
+    };
+    let _ = recorder.observe(at(1), Observed::Deed(Arc::new(deed)));
+    recorder.finish(at(2)).unwrap();
+    for _ in 0..2 {
+        let totals = seen(folder.path()).totals;
+        assert_eq!((totals.input_tokens, totals.output_tokens), (90, 10));
+        assert_eq!((totals.model_calls.bad, totals.model_calls.of), (1, 1));
+        assert!((totals.cost - 0.5).abs() < 1e-9);
+        let _ = fs::remove_file(folder.path().join("audit_stats.json"));
+    }
 }

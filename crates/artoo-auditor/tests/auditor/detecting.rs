@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use artoo_auditor::detect::List;
 use artoo_auditor::{Auditor, DETECTORS, Effect, Entry, Finding, Observed, Past, REPORT_PERIOD};
-use artoo_protocol::{Deed, Message, Role};
+use artoo_protocol::{Deed, Message, Role, Timestamp};
 use serde_json::{Value, json};
 
-use crate::build::{Wire, at, task};
+use crate::build::{self, Wire, at, task};
 
 /// One step of a stream: who says or does what.
 type Step = (Role, Value);
@@ -91,6 +91,14 @@ fn manifest(ids: &[&str]) -> Step {
             "subtasks": [], "task_criteria": [], "started_at": at(0), "dispatched_at": at(0),
         }),
     )
+}
+
+/// A plan whose subtasks have a deadline, or none.
+fn manifest_due(ids: &[&str], deadline: Option<Timestamp>) -> Step {
+    let planned = |id: &&str| json!({"subtask_id": id, "intent": "count", "success_criteria": ["c"], "sequence": 1, "deadline": deadline});
+    let (role, said) = manifest(ids);
+    let subtasks: Vec<Value> = ids.iter().map(planned).collect();
+    (role, with(said, &json!({"subtasks": subtasks})))
 }
 
 fn subtask(id: &str, tools: &[&str]) -> Step {
@@ -281,16 +289,58 @@ fn fan_in_incomplete() {
     check("fan_in_incomplete", &[manifest(&["s1"]), summary(&[])], &resumed);
 }
 
+/// What R4b gives up on as overdue, R4a never spoke of (design §11).
+#[test]
+fn an_outcome_that_is_overdue_is_no_invention() {
+    let late = |changes: &Value| {
+        let base = json!({"infrastructure": true, "criteria_verdicts": [verdict("verifiable", "fail", "rule")]});
+        with(with(outcome_value("s1", "failed"), &base), changes)
+    };
+    let round = |deadline, given: Value| vec![input(true), manifest_due(&["s1"], deadline), gap(&[given])];
+    let due = Some(at(60_000));
+    let overdue = round(due, late(&json!({})));
+    check("fan_in_incomplete", &round(None, late(&json!({}))), &overdue);
+    let ran = json!({"tool_calls": [call("shell", &json!({}))]});
+    check("fan_in_incomplete", &round(due, late(&ran)), &overdue);
+    let judged = json!({"criteria_verdicts": [verdict("plausible", "fail", "model")]});
+    check("fan_in_incomplete", &round(due, late(&judged)), &overdue);
+    let own = json!({"infrastructure": false});
+    check("fan_in_incomplete", &round(due, late(&own)), &overdue);
+    // What comes from R4a afterwards changes nothing.
+    let after = [&overdue[..], &[outcome("s1", "matched", &json!({}))]].concat();
+    assert_eq!(found(&after), []);
+}
+
+#[test]
+fn a_plan_that_was_dispatched_before_is_no_reuse() {
+    let sets = json!({"blocked_tools": ["shell:curl"], "blocked_targets": ["data"]});
+    let blocks = directive("change_approach", 0.5, &sets);
+    let curl = attempt("s1", "completed", &[call("shell", &json!({"programs": ["curl"]}))]);
+    let first = subtask("s1", &["shell"]);
+    check(
+        "blocked_reuse",
+        &[blocks.clone(), first.clone(), curl.clone()],
+        &[first, blocks.clone(), curl.clone()],
+    );
+    // Its own word counts, whatever the directive says by then.
+    let (role, said) = subtask("s1", &["shell"]);
+    let own = (
+        role,
+        with(said, &json!({"must_not": {"tools": ["shell:curl"], "targets": []}})),
+    );
+    let lifted = directive("refine", 0.4, &json!({}));
+    check("blocked_reuse", &[own, lifted, curl.clone()], &[]);
+    // One that another process dispatched may have been of an older plan.
+    assert_eq!(found(&[blocks, curl]), []);
+}
+
 #[test]
 fn blocked_reuse() {
     let sets = json!({"blocked_tools": ["search", "shell:curl"], "blocked_targets": ["./data/"]});
     let blocks = directive("change_approach", 0.5, &sets);
-    let does = |step: Step| vec![blocks.clone(), step];
-    check(
-        "blocked_reuse",
-        &does(subtask("s2", &["search"])),
-        &does(subtask("s2", &["shell"])),
-    );
+    let plans = |tool: &str| vec![blocks.clone(), subtask("s2", &[tool])];
+    check("blocked_reuse", &plans("search"), &plans("shell"));
+    let does = |step: Step| vec![blocks.clone(), subtask("s2", &["shell"]), step];
     let runs = |changes: Value| does(attempt("s2", "completed", &[call("shell", &changes)]));
     let refused = json!({"programs": ["curl"], "not_run": true});
     check("blocked_reuse", &runs(json!({"programs": ["curl"]})), &runs(refused));
@@ -410,10 +460,24 @@ fn claim_without_evidence() {
 fn cost_runaway() {
     let calls = |n: usize| vec![asked(Role::R3); n];
     check("cost_runaway", &calls(250), &calls(200));
+    // A plan of a hundred subtasks asks more than that, which is normal.
+    let large = |n: usize| {
+        let plan: Vec<Step> = (0..100).map(|n| subtask(&format!("s{n}"), &[])).collect();
+        [plan, calls(n)].concat()
+    };
+    check("cost_runaway", &large(2_001), &large(2_000));
+    // Twenty tasks of a model that costs nothing say nothing of one that does.
+    let mut auditor = Auditor::new(at(0), REPORT_PERIOD, Past::default());
+    let mut wire = Wire::default();
+    for n in 10..40 {
+        let _ = auditor.observe(at(1), wire.send(Role::User, n, build::input(n, "x")));
+        let _ = auditor.observe(at(1), wire.send(Role::R7, n, build::result(n, 0.0)));
+    }
+    assert_eq!(auditor.observe(at(1), observed(&mut wire, &answered(60_000))).len(), 1);
     // Against the past: 20 tasks of 10,000 tokens.
     let run = |tokens: u64| {
         let mut past = Past::default();
-        (past.ledger.totals.ended, past.ledger.totals.tokens_of_ended) = (20, 200_000);
+        (past.ledger.totals.ended_with_tokens, past.ledger.totals.tokens_of_ended) = (20, 200_000);
         let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
         let effects = auditor.observe(at(1), observed(&mut Wire::default(), &answered(tokens)));
         effects.len() - 1
@@ -423,7 +487,7 @@ fn cost_runaway() {
     // However cheap the others were, a small task is none.
     let small = |tokens: u64| {
         let mut past = Past::default();
-        (past.ledger.totals.ended, past.ledger.totals.tokens_of_ended) = (20, 20_000);
+        (past.ledger.totals.ended_with_tokens, past.ledger.totals.tokens_of_ended) = (20, 20_000);
         let mut auditor = Auditor::new(at(0), REPORT_PERIOD, past);
         auditor
             .observe(at(1), observed(&mut Wire::default(), &answered(tokens)))
@@ -492,6 +556,19 @@ fn consent_without_person() {
         &[input(true), answer("yes")],
         &[input(true), answer("no")],
     );
+    // Whoever takes a task up says anew whether somebody is there; what was asked before is not known to the one who watches now.
+    let resumed = |present: Value| {
+        let said = json!({"type": "TaskResumed", "task_id": task(1), "away_ms": 5, "person_present": present});
+        (Role::Runtime, said)
+    };
+    let later = |before: bool, now: Value| vec![input(before), resumed(now), request.clone(), answer("yes")];
+    check(
+        "consent_without_person",
+        &later(true, json!(false)),
+        &later(false, json!(true)),
+    );
+    assert_eq!(found(&later(false, Value::Null)), [], "nobody said so");
+    assert_eq!(found(&[resumed(json!(true)), answer("yes")]), []);
 }
 
 /// One finding of each detector, as it is shown on its page.
@@ -525,7 +602,10 @@ fn examples() -> BTreeMap<&'static str, String> {
                 gap(&[outcome_value("s1", "failed")]),
             ]),
         ),
-        ("blocked_reuse", first(&[blocks, attempt("s2", "completed", &curl)])),
+        (
+            "blocked_reuse",
+            first(&[blocks, subtask("s2", &["shell"]), attempt("s2", "completed", &curl)]),
+        ),
         ("forbidden_model_call", first(&[input(true), asked(Role::R4a)])),
         (
             "rejected_success",

@@ -4,12 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use artoo_auditor::{Gap, LogError, Observed, Options, Recorder, Redact, overview, read_stats, verify};
-use artoo_protocol::Role;
+use artoo_auditor::{Damage, Gap, LogError, Observed, Options, Recorder, Redact, overview, read_stats, verify};
+use artoo_protocol::message::{
+    ConfirmationAnswer, ConfirmationRequest, Consent, ExecutionStatus, TaskResumed, UserInput,
+};
+use artoo_protocol::tool::EffectClass;
+use artoo_protocol::{Millis, Role, SubTaskId};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::build::{Wire, at, input, result};
+use crate::build::{Wire, at, attempt, input, result, subtask, task};
 
 pub fn plain() -> Redact {
     Arc::new(|text| text)
@@ -289,4 +293,170 @@ fn totals_survive_a_process_that_is_killed() {
         1,
         "and the log still knows"
     );
+}
+
+/// A process that is killed leaves a head that says it had not ended.
+fn killed(folder: &Path, records: u32) {
+    run(folder, records);
+    let head = folder.join("audit.head");
+    let text = fs::read_to_string(&head).unwrap();
+    assert!(!text.contains("open"), "who ended says so: {text}");
+    fs::write(&head, text.replace('}', ",\"open\":true}")).unwrap();
+}
+
+#[test]
+fn what_a_killed_process_may_have_taken_along_is_a_gap() {
+    let folder = TempDir::new().unwrap();
+    // The head lies behind, as it does while records come, or it was just written.
+    killed(folder.path(), 2);
+    for (gaps, behind) in [(1, false), (2, true)] {
+        if behind {
+            let text = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+            let first = text.lines().next().unwrap();
+            let hash = first.split('"').nth(3).unwrap();
+            fs::write(
+                folder.path().join("audit.head"),
+                format!("{{\"n\":1,\"hash\":\"{hash}\"}}\n"),
+            )
+            .unwrap();
+        }
+        assert!(verify(folder.path(), &[]).is_ok(), "a crash is no tampering");
+        run(folder.path(), 1);
+        let verified = verify(folder.path(), &[]).unwrap();
+        assert_eq!((verified.gaps, verified.notes), (gaps, 0));
+        let kept = overview(folder.path(), at(9)).unwrap();
+        assert_eq!(kept.findings.get("gap"), Some(&gaps), "{kept:?}");
+        let stats = folder.path().join("audit_stats.json");
+        let text = fs::read(&stats).unwrap();
+        fs::remove_file(&stats).unwrap();
+        let counted = overview(folder.path(), at(9)).unwrap();
+        fs::write(&stats, text).unwrap();
+        assert_eq!(counted.findings, kept.findings);
+        let told = "gap: the process before did not end as it should: what it saw last may not be recorded";
+        assert!(counted.report.anomalies.iter().any(|line| line == told), "{counted:?}");
+    }
+    run(folder.path(), 1);
+    assert_eq!(
+        verify(folder.path(), &[]).unwrap().gaps,
+        2,
+        "who ended well leaves none"
+    );
+}
+
+/// What is said about the log itself waits until there is room for it, and no head covers a damage that is not written.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_found_at_the_start_is_told_although_the_disk_is_full() {
+    let folder = TempDir::new().unwrap();
+    run(folder.path(), 1);
+    let (log, head) = (folder.path().join("audit.jsonl"), folder.path().join("audit.head"));
+    // What there was is filled; the new file finds no room.
+    fs::rename(&log, folder.path().join("audit-0000000000000001.jsonl")).unwrap();
+    fs::remove_file(&head).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    let recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+    assert!(recorder.finish(at(1)).is_err());
+    assert!(!head.exists(), "it would say that all is well");
+    fs::remove_file(&log).unwrap();
+    let recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+    recorder.finish(at(1)).unwrap();
+    let found = verify(folder.path(), &[]);
+    assert!(
+        matches!(&found, Err(LogError::Broken(b)) if b.damage == Damage::HeadMissing && b.record == 3),
+        "{found:?}"
+    );
+}
+
+/// What a role's latest cases say is found where one task is run at a time, is a record, and is found again by whoever counts the log.
+#[test]
+fn drift_is_a_record_of_the_log_and_goes_through_processes() {
+    let folder = TempDir::new().unwrap();
+    for n in 0..12 {
+        let mut wire = Wire::default();
+        let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+        let _ = recorder.observe(at(0), wire.send(Role::User, n, input(n, "x")));
+        for id in 0..10 {
+            // All is well in ten tasks, and nothing in the last two.
+            let status = if n < 10 {
+                ExecutionStatus::Completed
+            } else {
+                ExecutionStatus::Failed
+            };
+            let _ = recorder.observe(at(0), wire.send(Role::R3, n, attempt(n, &format!("s{n}_{id}"), status)));
+        }
+        let _ = recorder.observe(at(0), wire.send(Role::R7, n, result(n, 0.0)));
+        recorder.finish(at(1)).unwrap();
+    }
+    let found: Vec<Value> = records(folder.path())
+        .into_iter()
+        .filter(|record| !record["finding"].is_null())
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let finding = &found[0]["finding"];
+    assert_eq!(finding["detector"], "drift");
+    assert_eq!(
+        finding["detail"],
+        "R3: attempts that failed went from 0 % to 25 % (10 of 40)"
+    );
+    let kept = overview(folder.path(), at(2)).unwrap();
+    assert_eq!(kept.report.drift_alerts.len(), 1);
+    fs::remove_file(folder.path().join("audit_stats.json")).unwrap();
+    let counted = overview(folder.path(), at(2)).unwrap();
+    assert_eq!((counted.report, counted.findings), (kept.report, kept.findings));
+}
+
+/// A task that another process took up: whoever counts the log of both finds what each of them found, which is nothing.
+#[test]
+fn a_task_that_was_taken_up_raises_nothing_when_it_is_counted() {
+    let folder = TempDir::new().unwrap();
+    let record = |seen: Vec<Observed>| {
+        let mut recorder = Recorder::start(folder.path(), at(0), Options::new(plain())).unwrap();
+        for observed in seen {
+            let _ = recorder.observe(at(0), observed);
+        }
+        recorder.finish(at(1)).unwrap();
+    };
+    let mut wire = Wire::default();
+    let nobody = UserInput {
+        person_present: false,
+        ..input(1, "x")
+    };
+    record(vec![
+        wire.send(Role::User, 1, nobody),
+        wire.send(Role::R2, 1, subtask(1, "a")),
+    ]);
+    // The journal holds more than the auditor saw.
+    wire.seq += 3;
+    let resumed = TaskResumed {
+        task_id: task(1),
+        away_ms: Millis(5),
+        person_present: Some(true),
+    };
+    let request = ConfirmationRequest {
+        request_id: "q1".into(),
+        task_id: task(1),
+        subtask_id: SubTaskId::new("a"),
+        tool: "shell".into(),
+        effect: EffectClass::Destroy,
+        action: "rm x".into(),
+        reason: "r".into(),
+        grant: None,
+    };
+    let answer = ConfirmationAnswer {
+        request_id: "q1".into(),
+        task_id: task(1),
+        consent: Consent::Yes,
+    };
+    record(vec![
+        wire.send(Role::Runtime, 1, resumed),
+        wire.send(Role::R2, 1, subtask(1, "a")),
+        wire.send(Role::R3, 1, request),
+        wire.send(Role::User, 1, answer),
+        wire.send(Role::R7, 1, result(1, 0.0)),
+    ]);
+    let kept = overview(folder.path(), at(2)).unwrap();
+    assert_eq!(kept.findings.len(), 0, "{:?}", kept.findings);
+    fs::remove_file(folder.path().join("audit_stats.json")).unwrap();
+    let counted = overview(folder.path(), at(2)).unwrap();
+    assert_eq!(counted.findings, kept.findings);
 }

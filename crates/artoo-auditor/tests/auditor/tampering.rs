@@ -137,6 +137,70 @@ fn in_a_thousand_records_every_missing_line_and_every_swap_is_named() {
     }
 }
 
+/// The next strange line that a verifier meets, and what it is called.
+fn first_wrong(mut verifier: Verifier, lines: &[&[u8]]) -> (u64, Damage) {
+    for (at, line) in lines.iter().enumerate() {
+        if verifier.take(line).is_err() {
+            let mut rest = lines[at + 1..].iter().map(|line| line.to_vec());
+            let found = verifier.diagnose(line, || rest.next());
+            return (found.record, found.damage);
+        }
+    }
+    let found = verifier.finish(0).unwrap_err();
+    (found.record, found.damage)
+}
+
+/// Lines that were put in are called that, and by the number of the first, however many they are.
+#[test]
+fn in_a_thousand_records_several_lines_that_were_put_in_are_named_at_every_place() {
+    let (good, _, before) = thousand();
+    let all: Vec<&[u8]> = lines(&good).into_iter().map(bare).collect();
+    let note = |from: Link| {
+        let mut line = Vec::new();
+        let after = from.follow(&at(0).to_string(), "note", "\"nothing happened\"", &mut line);
+        line.pop();
+        (line, after)
+    };
+    let junk: &[u8] = b"{\"note\":\"x\"}";
+    let stranger = Link {
+        n: 2_000,
+        ..Link::genesis()
+    };
+    let (strange, after_strange) = note(stranger);
+    let (stranger, _) = note(after_strange);
+    for (i, verifier) in before.iter().take(all.len()).enumerate() {
+        let n = i as u64 + 1;
+        // Enough of what follows; the head lies behind it.
+        let rest = &all[i..(i + 4).min(all.len())];
+        let put_in = |lines: &[&[u8]]| first_wrong(verifier.clone(), &[lines, rest].concat());
+        assert_eq!(put_in(&[junk, junk]), (n, Damage::Inserted), "no records, before {n}");
+        // Chained to each other and to nothing else.
+        assert_eq!(
+            put_in(&[&strange, &stranger]),
+            (n, Damage::Inserted),
+            "strangers, before {n}"
+        );
+        // Chained to what stands before them: the true record then seems to come late.
+        let (first, link) = note(verifier.link());
+        let (second, link) = note(link);
+        let (third, _) = note(link);
+        assert_eq!(
+            put_in(&[&first, &second]),
+            (n, Damage::Inserted),
+            "two forged, before {n}"
+        );
+        assert_eq!(
+            put_in(&[&first, &second, &third]),
+            (n, Damage::Inserted),
+            "three forged, before {n}"
+        );
+    }
+    // Copies of earlier records behind the end, which the head vouches for.
+    let whole = before.last().unwrap();
+    let copies = first_wrong(whole.clone(), &[all[2], all[3]]);
+    assert_eq!(copies, (1_001, Damage::Inserted));
+}
+
 #[test]
 fn in_a_thousand_records_every_cut_is_found() {
     let (good, head, before) = thousand();
@@ -287,6 +351,34 @@ fn what_was_done_to_a_log_stays_visible_after_a_restart() {
     }
 }
 
+/// Where the head is gone with the end, the chain of what is left is whole: what goes on behind it must not be.
+#[test]
+fn a_head_that_was_gone_or_spoilt_stays_visible_after_a_restart() {
+    let spoil: [fn(&Path); 2] = [
+        |head| fs::remove_file(head).unwrap(),
+        |head| fs::write(head, "{}").unwrap(),
+    ];
+    for spoil in spoil {
+        let (folder, good) = log_of(2);
+        spoil(&folder.path().join("audit.head"));
+        fs::write(folder.path().join("audit.jsonl"), lines(&good)[..2].concat()).unwrap();
+        assert_eq!(broken(folder.path()).damage, Damage::HeadMissing);
+        for _ in 0..2 {
+            run(folder.path(), 1);
+            let found = broken(folder.path());
+            assert_eq!((found.record, found.damage), (3, Damage::HeadMissing), "{found:?}");
+            assert!(found.detail.contains("when the log was opened"), "{found:?}");
+        }
+        let text = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+        let told: Vec<&str> = text.lines().filter(|line| line.contains("\"damage\":\"")).collect();
+        assert_eq!(told.len(), 1, "once: {text}");
+        // And whoever takes that record out is found as well.
+        let without = text.replace(&format!("{}\n", told[0]), "");
+        fs::write(folder.path().join("audit.jsonl"), without).unwrap();
+        assert_eq!(broken(folder.path()).damage, Damage::Removed);
+    }
+}
+
 /// One process for each record, with files that hold three.
 pub fn small_files(folder: &Path, tasks: u32) -> Vec<std::path::PathBuf> {
     for n in 0..tasks {
@@ -350,4 +442,58 @@ fn a_crash_between_two_files_loses_nothing() {
     run(folder.path(), 1);
     let verified = verify(folder.path(), &[]).unwrap();
     assert_eq!((verified.records, verified.notes, verified.files), (14, 0, files + 1));
+}
+
+/// Whatever the first line of the file says, no file that is there is ever replaced by it.
+#[test]
+fn a_damaged_first_line_costs_no_older_file() {
+    let spoilt: [fn(&str) -> String; 3] = [
+        // Not readable, and readable with the number of the oldest file.
+        |line| line.replacen("hash", "hsah", 1),
+        |line| {
+            let at = line.find("\"n\":").unwrap();
+            let end = at + line[at..].find(',').unwrap();
+            format!("{}\"n\":1{}", &line[..at], &line[end..])
+        },
+        // A copy of the oldest file's own first line, which is sound.
+        |_| String::new(),
+    ];
+    for spoil in spoilt {
+        let folder = TempDir::new().unwrap();
+        let files = small_files(folder.path(), 8);
+        let oldest = fs::read(&files[0]).unwrap();
+        let log = folder.path().join("audit.jsonl");
+        let text = fs::read_to_string(&log).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let changed = match spoil(first) {
+            line if line.is_empty() => String::from_utf8(lines(&oldest)[0].to_vec())
+                .unwrap()
+                .trim_end()
+                .to_owned(),
+            line => line,
+        };
+        fs::write(&log, format!("{changed}\n{rest}")).unwrap();
+        let kept: Vec<_> = files
+            .iter()
+            .filter(|path| **path != log)
+            .map(|path| fs::read(path).unwrap())
+            .collect();
+        // Enough for the file to be full.
+        let after = small_files(folder.path(), 8);
+        for (path, bytes) in files.iter().filter(|path| **path != log).zip(&kept) {
+            assert!(fs::read(path).unwrap() == *bytes, "{} was replaced", path.display());
+        }
+        assert!(after.len() > files.len(), "{after:?}");
+        // The files still lie in the order in which they were written.
+        let numbers: Vec<u64> = after
+            .iter()
+            .filter(|path| **path != log)
+            .map(|path| {
+                let text = fs::read_to_string(path).unwrap();
+                Frame::sound(text.lines().last().unwrap().as_bytes()).unwrap().n
+            })
+            .collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        broken(folder.path());
+    }
 }
