@@ -87,7 +87,7 @@ impl Controller {
             Message::UserInput(m) => self.open(now, &m),
             Message::TaskSpec(m) => self.with(now, &m.task_id, |_, state| state.run(|task| task.specified(&m))),
             Message::DispatchManifest(m) => {
-                self.with(now, &m.task_id.clone(), |_, state| state.run(|task| task.planned(m)))
+                self.with(now, &m.task_id.clone(), |_, state| state.run(|task| task.planned(&m)))
             }
             Message::ClarificationRequest(m) => {
                 self.with(now, &m.task_id, |at, state| state.run(|task| task.clarifying(at, &m)))

@@ -1,6 +1,6 @@
 //! What remains of a round until the task ends: what was achieved, failed and tried, in short lines (design §14).
 //!
-//! Owns the lines and how they are kept while a task is open; the text that is made of them is [`words`](crate::words)'s
+//! Owns the lines; how they wait for an ending is [`packing`](crate::packing)'s, and the text that is made of them [`words`](crate::words)'s
 //! matter.
 
 use artoo_protocol::message::{CriterionVerdict, OutcomeStatus, SubTaskOutcome, ToolCall, Verdict};
@@ -13,7 +13,7 @@ use crate::signals::Tally;
 /// Most lines of one list in a text.
 pub(crate) const LINES_MAX: usize = 20;
 /// Most criteria that a result names in each of its lists.
-const NAMES_MAX: usize = 1_000;
+pub(crate) const NAMES_MAX: usize = 1_000;
 
 /// What remains of a round for the text of an ending, in short lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,85 +60,6 @@ impl Digest {
         }
         digest
     }
-}
-
-/// A digest that waits for an ending which may never need it: compressed, because every open task holds one after its
-/// first gap, and its text is what many open tasks cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed(Box<[u8]>);
-
-impl Packed {
-    /// Packs.
-    pub fn new(digest: &Digest) -> Self {
-        let mut bytes = Vec::with_capacity(1_024);
-        for list in [
-            &digest.achieved,
-            &digest.failed,
-            &digest.tried,
-            &digest.unmet,
-            &digest.unverified,
-        ] {
-            put_number(&mut bytes, list.len());
-            for line in list {
-                put_number(&mut bytes, line.len());
-                bytes.extend_from_slice(line.as_bytes());
-            }
-        }
-        Self(lz4_flex::compress_prepend_size(&bytes).into_boxed_slice())
-    }
-
-    /// The digest that was packed.
-    pub fn unpack(&self) -> Digest {
-        // Only `new` makes one, so what is read here is whole.
-        let bytes = lz4_flex::decompress_size_prepended(&self.0).unwrap_or_default();
-        let mut rest = bytes.as_slice();
-        let mut list = || {
-            let lines = take_number(&mut rest);
-            (0..lines)
-                .map(|_| {
-                    let length = take_number(&mut rest);
-                    let (line, after) = rest.split_at_checked(length).unwrap_or_default();
-                    rest = after;
-                    String::from_utf8_lossy(line).into_owned()
-                })
-                .collect()
-        };
-        Digest {
-            achieved: list(),
-            failed: list(),
-            tried: list(),
-            unmet: list(),
-            unverified: list(),
-            grants: Vec::new(),
-        }
-    }
-}
-
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
-fn put_number(bytes: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        bytes.push(low_bits(number) | 0x80);
-        number >>= 7;
-    }
-    bytes.push(low_bits(number));
-}
-
-fn low_bits(number: usize) -> u8 {
-    u8::try_from(number & 0x7f).unwrap_or_default()
-}
-
-fn take_number(bytes: &mut &[u8]) -> usize {
-    let mut number = 0;
-    let mut shift = 0;
-    while let Some((&byte, rest)) = bytes.split_first() {
-        *bytes = rest;
-        number |= usize::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte < 0x80 || shift >= usize::BITS {
-            break;
-        }
-    }
-    number
 }
 
 fn names<'a>(criteria: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -198,24 +119,4 @@ fn tried(call: &ToolCall) -> String {
         "ran".to_owned()
     };
     format!("{} `{}` {came}", call.tool, one_line(&call.target(), 120))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_packed_comes_back_whole() {
-        let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
-        let digest = Digest {
-            achieved: lines(&[]),
-            failed: lines(&["é", "", "b"]),
-            tried: lines(&[""]),
-            unmet: lines(&[]),
-            unverified: lines(&["数", "y", &"long ".repeat(20_000)]),
-            grants: Vec::new(),
-        };
-        assert_eq!(Packed::new(&digest).unpack(), digest);
-        assert_eq!(Packed::new(&Digest::default()).unpack(), Digest::default());
-    }
 }

@@ -64,18 +64,14 @@ pub fn honesty(outcomes: &[SubTaskOutcome], task_verdicts: &[CriterionVerdict], 
     report
 }
 
-/// When a task ends before any round was seen.
-pub fn nothing_known(criteria: &[String]) -> Honesty {
+/// Adds a criterion that nobody verified, and why.
+pub(crate) fn unverified(report: &mut Honesty, subtask: Option<&SubTaskId>, criterion: &str, why: &str) {
     let source = Source {
-        subtask: None,
+        subtask,
         calls: &[],
         doubt: None,
     };
-    let mut report = Honesty::default();
-    for criterion in criteria {
-        push(&mut report.unverified, source.grounds(criterion, "judged by nobody"));
-    }
-    report
+    push(&mut report.unverified, source.grounds(criterion, why));
 }
 
 /// What the verdicts of one subtask, or of the whole task, rest on.
@@ -109,7 +105,9 @@ impl Source<'_> {
                     .collect();
                 push(&mut report.judged, grounds);
             }
-            (VerdictSource::NoJudge, _, _) => push(&mut report.unverified, grounds(&verdict.evidence)),
+            (VerdictSource::NoJudge | VerdictSource::NoCheck, _, _) => {
+                push(&mut report.unverified, grounds(&verdict.evidence));
+            }
             (VerdictSource::Model, Mode::Verifiable | Mode::Plausible, None) => push(
                 &mut report.unverified,
                 grounds(&format!("a model judged the text alone: {}", verdict.evidence)),

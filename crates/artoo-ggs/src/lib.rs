@@ -3,7 +3,7 @@
 //! It reads how far a result is from its goal, how wrong the approach was and what it cost, and answers with the kind of
 //! change that the next plan needs, or with the end of the task. Read the modules in this order: [`params`], [`signals`]
 //! (verdicts to numbers), [`loss`], [`table`](mod@table) (numbers to a decision), [`control`] (from round to round), then what artoo
-//! makes of a decision: [`blocked`], [`megrams`], [`digest`], [`honesty`](mod@honesty), [`words`], and the role itself in [`actor`]. [`explain`](mod@explain) says
+//! makes of a decision: [`blocked`], [`megrams`], [`criteria`], [`digest`], [`honesty`](mod@honesty), [`words`], and the role itself in [`actor`]. [`explain`](mod@explain) says
 //! afterwards why a decision was taken. With the feature `lab`, `lab` holds the laboratory: simulated tasks, other policies, calibration.
 //!
 //! It knows no model, no tool, no store and no clock. The numeric part stands on its own:
@@ -33,6 +33,7 @@
 pub mod actor;
 pub mod blocked;
 pub mod control;
+pub mod criteria;
 pub mod digest;
 pub mod explain;
 pub mod honesty;
@@ -41,6 +42,7 @@ pub mod lab;
 pub mod lines;
 pub mod loss;
 pub mod megrams;
+mod packing;
 pub mod params;
 pub mod signals;
 pub mod table;

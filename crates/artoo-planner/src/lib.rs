@@ -9,6 +9,7 @@ mod calibration;
 mod carry;
 mod checks;
 mod demands;
+mod denied;
 mod desk;
 mod dispatch;
 mod parse;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::carry::Kept;
+use crate::denied::Denied;
 use crate::dispatch::output_text;
 use crate::words::normalised;
 
@@ -140,6 +141,8 @@ pub struct Situation<'a> {
     pub directive: Option<&'a PlanDirective>,
     /// Matched work, and what of it still counts.
     pub kept: &'a Kept,
+    /// Task criteria that stay in force.
+    pub denied: &'a Denied,
     /// The last refused answer.
     pub rejected: Option<&'a Rejection>,
     /// The task.
@@ -160,7 +163,7 @@ pub fn plan_request(system: &str, situation: &Situation<'_>) -> ModelRequest {
         section(
             "previous_outcomes",
             &directive
-                .map(|d| previous(&d.outcomes, &d.gap_summary, situation.kept))
+                .map(|d| previous(&d.outcomes, &d.gap_summary, situation.kept) + &denied(situation.denied))
                 .unwrap_or_default(),
         ),
         section("rejected", &situation.rejected.map(rejected).unwrap_or_default()),
@@ -307,6 +310,18 @@ fn previous(list: &[SubTaskOutcome], gap: &str, kept: &Kept) -> String {
 /// What the model is told of kept work; only where there is some, so that it costs nothing else.
 const KEPT: &str = "What is kept counts as done, and every new subtask gets its output: plan only what is missing. To keep less, \
                     add \"keep\": [numbers] to the answer.\n";
+
+/// What the model is told of task criteria that stay in force; nothing where there is none.
+fn denied(denied: &Denied) -> String {
+    let lines = denied.lines();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "A check denied these criteria of the task; they are kept for the new plan, whatever it states:\n- {}\n",
+        lines.join("\n- ")
+    )
+}
 
 /// Outcomes in words, bounded.
 pub fn outcomes(list: &[SubTaskOutcome]) -> String {

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::actor::Effect;
 use crate::calibration::{Calibration, calibrate};
 use crate::carry::{self, Kept};
+use crate::denied::Denied;
 use crate::desk::Desk;
 use crate::parse::{Step, parse};
 use crate::partial;
@@ -73,6 +74,8 @@ pub struct Task {
     tried: Vec<String>,
     /// Matched work that the last directive left standing.
     kept: Kept,
+    /// Task criteria that stay in force whatever a plan states.
+    denied: Denied,
     directive: Option<PlanDirective>,
     /// Words that the task gives.
     given: Given,
@@ -96,6 +99,7 @@ impl Task {
             failed_plans: Vec::new(),
             tried: Vec::new(),
             kept: Kept::default(),
+            denied: Denied::default(),
             directive: None,
             state: State::Failed,
         };
@@ -198,6 +202,8 @@ impl Task {
         };
         self.failed_plans.push(current.work.clone());
         self.tried = tried(&directive.outcomes);
+        self.denied
+            .note(self.round, &current.task_criteria, &directive.task_verdicts);
         self.kept = carry::sort(&directive, current.matched(self.round));
         add_new(&mut self.blocked.tools, &directive.blocked_tools);
         add_new(&mut self.blocked.targets, &directive.blocked_targets);
@@ -264,6 +270,7 @@ impl Task {
                 must_not: &draft.must_not,
                 directive: self.directive.as_ref(),
                 kept: &self.kept,
+                denied: &self.denied,
                 rejected,
                 spec: &self.spec,
             },

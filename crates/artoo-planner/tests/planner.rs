@@ -259,6 +259,7 @@ fn the_time_that_a_task_lay_still_is_not_taken_from_memory() {
     let resumed = TaskResumed {
         task_id: TaskId::new(TASK),
         away_ms: Millis(3_600_000),
+        person_present: None,
     };
     assert_eq!(r2.step(at(3_600_500), said(resumed)), []);
     assert_eq!(

@@ -38,7 +38,8 @@ pub(crate) fn unjudged(criterion: &Criterion) -> CriterionVerdict {
     fail(criterion, FailureClass::Environmental, VerdictSource::Rule, evidence)
 }
 
-/// The verdict of a machine check. `class` stands in where the check does not say.
+/// The verdict of a machine check. `class` stands in where the check does not say. One that could not be run, by its own fault or because
+/// something stood in its way, has decided nothing.
 pub(crate) fn from_check(criterion: &Criterion, report: &CheckReport, class: FailureClass) -> CriterionVerdict {
     if report.passed && !report.faulty {
         return pass(criterion, VerdictSource::Check, &report.evidence);
@@ -51,12 +52,12 @@ pub(crate) fn from_check(criterion: &Criterion, report: &CheckReport, class: Fai
     } else {
         report.evidence.clone()
     };
-    fail(
-        criterion,
-        report.failure_class.unwrap_or(class),
-        VerdictSource::Check,
-        evidence,
-    )
+    let source = if report.faulty || report.failure_class == Some(FailureClass::Environmental) {
+        VerdictSource::NoCheck
+    } else {
+        VerdictSource::Check
+    };
+    fail(criterion, report.failure_class.unwrap_or(class), source, evidence)
 }
 
 fn pass(criterion: &Criterion, source: VerdictSource, evidence: &str) -> CriterionVerdict {
@@ -430,6 +431,26 @@ mod tests {
             class(Some(FailureClass::Environmental)),
             Some(FailureClass::Environmental)
         );
+    }
+
+    #[test]
+    fn a_check_that_could_not_be_run_is_told_from_one_that_failed() {
+        for (class, faulty, source) in [
+            (None, false, VerdictSource::Check),
+            (Some(FailureClass::Logical), false, VerdictSource::Check),
+            (Some(FailureClass::Environmental), false, VerdictSource::NoCheck),
+            (Some(FailureClass::Logical), true, VerdictSource::NoCheck),
+        ] {
+            let report = CheckReport {
+                passed: false,
+                evidence: "seen".into(),
+                failure_class: class,
+                faulty,
+            };
+            // The class of the attempt's own failures says nothing about the check.
+            let verdict = from_check(&criterion("x"), &report, FailureClass::Environmental);
+            assert_eq!((verdict.verdict, verdict.source), (Verdict::Fail, source), "{report:?}");
+        }
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Spent {
     /// A task that is given up is put into words where the policy does so.
     fn give_up(mut self, policy: Policy) -> Episode {
         let words = match policy {
-            Policy::StallCounting | Policy::TableV07 | Policy::Ggs(_) => 1,
+            Policy::StallCounting | Policy::OlderTable | Policy::Ggs(_) => 1,
             Policy::RetryUnchanged | Policy::RandomRestart | Policy::ReflectAndRetry | Policy::Oracle => 0,
         };
         self.sequential += words;

@@ -32,58 +32,58 @@ pub const CALIBRATED: &str = include_str!("calibrated.json");
 
 /// The policies of the comparison, in the order in which they are shown.
 pub fn contenders() -> Vec<Contender> {
-    let spec = Params::default();
+    let defaults = Params::default();
     let with = |name: &str, params: Params| Contender::new(name, Policy::Ggs(params));
     vec![
         Contender::new("retry unchanged", Policy::RetryUnchanged),
         Contender::new("random restart", Policy::RandomRestart),
         Contender::new("reflect and retry", Policy::ReflectAndRetry),
         Contender::new("stall counting", Policy::StallCounting),
-        Contender::new("table of v0.7", Policy::TableV07),
-        with("GGS as specified", spec),
+        Contender::new("older table", Policy::OlderTable),
+        with("GGS, defaults", defaults),
         with(
             "GGS, task gradient",
             Params {
                 gradient: Gradient::Task,
-                ..spec
+                ..defaults
             },
         ),
         with(
             "GGS, first is movement",
             Params {
                 first_round: FirstRound::Movement,
-                ..spec
+                ..defaults
             },
         ),
         with(
             "GGS, improving is refined",
             Params {
                 wrong_but_improving: WrongButImproving::Refine,
-                ..spec
+                ..defaults
             },
         ),
         with(
             "GGS, only failed targets",
             Params {
                 blocked_targets: BlockedTargets::Failed,
-                ..spec
+                ..defaults
             },
         ),
         with(
             "GGS, near is finished",
             Params {
                 near_goal: NearGoal::Finish,
-                ..spec
+                ..defaults
             },
         ),
         with(
             "GGS, δ = 0",
             Params {
                 delta: artoo_protocol::Unit01::ZERO,
-                ..spec
+                ..defaults
             },
         ),
-        with("GGS calibrated", serde_json::from_str(CALIBRATED).unwrap_or(spec)),
+        with("GGS calibrated", serde_json::from_str(CALIBRATED).unwrap_or(defaults)),
         Contender::new("oracle", Policy::Oracle),
     ]
 }

@@ -35,7 +35,7 @@ pub enum Policy {
     /// Goes on with a plan until three turns brought no progress, then plans anew; twenty turns in all.
     StallCounting,
     /// The controller's table before there was a threshold of success: an improving round is refined, whatever it is.
-    TableV07,
+    OlderTable,
     /// The Goal Gradient Solver with these parameters.
     Ggs(Params),
     /// Knows the plant and the truth: the bound.
@@ -61,7 +61,7 @@ impl Policy {
             Self::RetryUnchanged
             | Self::RandomRestart
             | Self::ReflectAndRetry
-            | Self::TableV07
+            | Self::OlderTable
             | Self::Ggs(_)
             | Self::Oracle => ATTEMPTS,
         }
@@ -74,7 +74,7 @@ impl Policy {
             Self::RetryUnchanged
             | Self::RandomRestart
             | Self::ReflectAndRetry
-            | Self::TableV07
+            | Self::OlderTable
             | Self::Ggs(_)
             | Self::Oracle => 0,
         }
@@ -146,7 +146,7 @@ impl Memory {
                 again(demand, 1)
             }
             Policy::StallCounting => self.count_stall(task, report, dice),
-            Policy::TableV07 => self.old_table(task, plan, report, elapsed, implicated),
+            Policy::OlderTable => self.old_table(task, plan, report, elapsed, implicated),
             Policy::Ggs(params) => self.control(&params, task, plan, report, elapsed, implicated),
             Policy::Oracle => Step::Replan(Demand::Again, 0),
         }

@@ -4,8 +4,8 @@
 //! cause and its lists.
 
 use artoo_protocol::message::{
-    Cause, DirectAnswer, Ending, FinalResult, Loss, MacroState, Megram, OutcomeSummary, PartialResult, PlanningFailed,
-    SubTaskOutcome,
+    Cause, DirectAnswer, Ending, FinalResult, Honesty, Loss, MacroState, Megram, OutcomeSummary, PartialResult,
+    PlanningFailed, SubTaskOutcome,
 };
 use artoo_protocol::{Finite, Role, Timestamp, Unit01};
 use serde_json::Value;
@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::{Frame, Next, Running, Teaches};
 use crate::actor::Effect;
 use crate::digest::Digest;
-use crate::honesty::{honesty, nothing_known};
 use crate::megrams::{Writer, teaches};
 use crate::signals::Tally;
 use crate::words;
@@ -61,7 +60,8 @@ impl Running {
     pub fn accepted(mut self: Box<Self>, at: Frame<'_>, message: OutcomeSummary) -> Next {
         self.adopt(&message.slug, &message.intent);
         let tally = Tally::of(&message.outcomes, &message.task_verdicts);
-        let digest = self.digest(&message.outcomes, &message.task_verdicts, &tally);
+        let mut digest = self.digest(&message.outcomes, &message.task_verdicts, &tally);
+        let honesty = self.honesty(&message.outcomes, &message.task_verdicts, &mut digest);
         let (d, p) = accepted_signals(&tally);
         let (loss, grad_l) = self.control.read(at.params, d, p, message.elapsed_ms);
         let mut megrams = self.breakthrough(at, &message.outcomes);
@@ -80,26 +80,25 @@ impl Running {
             summary,
             output: message.merged_output,
             unmet: digest.unmet,
-            honesty: Box::new(honesty(&message.outcomes, &message.task_verdicts, &self.task_criteria)),
+            honesty: Box::new(honesty),
             unverified: digest.unverified,
             ..self.result(at, ending, cause, loss, grad_l)
         };
         end(megrams, result)
     }
 
-    /// Ends a task from outside the loop, with what was seen last.
+    /// Ends a task from outside the loop, with what was seen last. A plan that is under way has shown nothing yet.
     pub(super) fn stop(mut self: Box<Self>, at: Frame<'_>, cause: Cause, detail: &str, teaches: Teaches) -> Next {
-        let (loss, grad_l, digest, output) = if let Some(seen) = self.seen.take() {
-            (seen.loss, seen.grad_l, seen.digest.unpack(), seen.merged_output)
+        let (loss, grad_l, mut digest, mut honesty, output) = if let Some(seen) = self.seen.take() {
+            let (digest, honesty) = seen.round.unpacked_round();
+            (seen.loss, seen.grad_l, digest, honesty, seen.merged_output)
         } else {
             let elapsed = self.watch.elapsed(at.now);
             let (loss, grad_l) = self.control.read(at.params, Unit01::ONE, Unit01::ZERO, elapsed);
-            let digest = Digest {
-                unverified: self.task_criteria.clone(),
-                ..Digest::default()
-            };
-            (loss, grad_l, digest, Value::Null)
+            (loss, grad_l, Digest::default(), Honesty::default(), Value::Null)
         };
+        self.criteria.name_open(&mut digest, &mut honesty);
+        self.criteria.name_dropped(&mut digest, &mut honesty);
         let megrams = match teaches {
             Teaches::Yes => self
                 .remember(at, MacroState::Abandon, cause, detail, &digest)
@@ -110,7 +109,7 @@ impl Running {
         let result = FinalResult {
             summary: words::abandoned(cause, detail, &digest),
             output,
-            honesty: Box::new(nothing_known(&digest.unverified)),
+            honesty: Box::new(honesty),
             unmet: digest.unmet,
             unverified: digest.unverified,
             ..self.result(at, Ending::Abandon, cause, loss, grad_l)

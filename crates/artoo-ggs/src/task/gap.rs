@@ -12,9 +12,10 @@ use super::{Frame, Next, Running, Seen, State, WORDING_WAIT};
 use crate::actor::Effect;
 use crate::blocked::implicated;
 use crate::control::{Move, Observation, Round};
-use crate::digest::{Digest, Packed};
+use crate::digest::Digest;
 use crate::honesty::honesty;
 use crate::megrams::teaches;
+use crate::packing::Packed;
 use crate::signals::Tally;
 use crate::words;
 
@@ -25,20 +26,23 @@ impl Running {
         let tally = Tally::of(&request.outcomes, &request.task_verdicts);
         let round = self.control.observe(at.params, observation(&request, &tally));
         let digest = self.digest(&request.outcomes, &request.task_verdicts, &tally);
+        self.criteria.judged(&request.task_verdicts);
         let megrams = self.breakthrough(at, &request.outcomes);
         match round.decision {
             Move::Direct(directive) => {
                 let (directed, more) = self.direct(at, &round, directive, &request, &tally);
+                let honesty = honesty(&request.outcomes, &request.task_verdicts, &self.criteria.of_task());
                 self.seen = Some(Box::new(Seen {
                     loss: round.loss,
                     grad_l: round.grad_l,
-                    digest: Packed::new(&digest),
+                    round: Packed::round(&digest, &honesty),
                     merged_output: request.merged_output,
                 }));
                 let mut effects: Vec<Effect> = megrams.into_iter().chain(more).map(Effect::Remember).collect();
                 effects.push(Effect::Direct(Box::new(PlanDirective {
                     outcomes: request.outcomes,
                     gap_summary: request.gap_summary,
+                    task_verdicts: request.task_verdicts,
                     ..directed
                 })));
                 self.go_on(effects)
@@ -86,6 +90,7 @@ impl Running {
             urgency: round.urgency,
             outcomes: Vec::new(),
             gap_summary: String::new(),
+            task_verdicts: Vec::new(),
         };
         self.previous = directive.into();
         self.directives = self.directives.saturating_add(1);
@@ -97,16 +102,17 @@ impl Running {
         at: Frame<'_>,
         round: &Round,
         request: ReplanRequest,
-        digest: Digest,
+        mut digest: Digest,
         mut megrams: Vec<Megram>,
     ) -> Next {
+        let honesty = self.honesty(&request.outcomes, &request.task_verdicts, &mut digest);
         megrams.extend(self.remember(at, MacroState::Success, Cause::WithinThreshold, "", &digest));
         let result = FinalResult {
             summary: words::success(&request.gap_summary, &digest),
             output: request.merged_output,
             unmet: digest.unmet,
             unverified: digest.unverified,
-            honesty: Box::new(honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria)),
+            honesty: Box::new(honesty),
             ..self.result(at, Ending::Success, Cause::WithinThreshold, round.loss, round.grad_l)
         };
         end(megrams, result)
@@ -119,9 +125,10 @@ impl Running {
         round: &Round,
         cause: Cause,
         request: ReplanRequest,
-        digest: Digest,
+        mut digest: Digest,
         mut megrams: Vec<Megram>,
     ) -> Next {
+        let honesty = self.honesty(&request.outcomes, &request.task_verdicts, &mut digest);
         let teaching = cause == Cause::Budget || teaches(cause);
         if teaching && !only_infrastructure(&request) {
             megrams.extend(self.remember(at, MacroState::Abandon, cause, &request.gap_summary, &digest));
@@ -137,7 +144,7 @@ impl Running {
             output: request.merged_output,
             unmet: digest.unmet.clone(),
             unverified: digest.unverified.clone(),
-            honesty: Box::new(honesty(&request.outcomes, &request.task_verdicts, &self.task_criteria)),
+            honesty: Box::new(honesty),
             ..self.result(at, Ending::Abandon, cause, round.loss, round.grad_l)
         };
         if !may_be_worded(cause) {

@@ -8,7 +8,7 @@ mod gap;
 
 use artoo_protocol::message::{
     BudgetKind, BudgetReached, Cause, ClarificationAnswer, ClarificationRequest, ConfirmationAnswer,
-    ConfirmationRequest, Consent, CriterionVerdict, DispatchManifest, Loss, PartialResult, PreviousDirective,
+    ConfirmationRequest, Consent, CriterionVerdict, DispatchManifest, Honesty, Loss, PartialResult, PreviousDirective,
     SubTaskOutcome, TaskAborted, TaskResumed, TaskSpec, UserInput,
 };
 use artoo_protocol::stopwatch::Stopwatch;
@@ -23,7 +23,10 @@ use self::ending::Closing;
 use crate::actor::Effect;
 use crate::blocked::History;
 use crate::control::Control;
-use crate::digest::{Digest, Packed};
+use crate::criteria::Criteria;
+use crate::digest::Digest;
+use crate::honesty::honesty;
+use crate::packing::Packed;
 use crate::params::Params;
 use crate::signals::Tally;
 
@@ -153,7 +156,7 @@ enum Teaches {
 struct Seen {
     loss: Loss,
     grad_l: Finite,
-    digest: Packed,
+    round: Packed,
     merged_output: Value,
 }
 
@@ -169,7 +172,7 @@ pub struct Running {
     history: History,
     /// What was blocked when the symmetry was broken in the round before.
     broken: Option<Vec<String>>,
-    task_criteria: Vec<String>,
+    criteria: Criteria,
     megrams: u64,
     seen: Option<Box<Seen>>,
     asked: Vec<Asked>,
@@ -187,7 +190,7 @@ impl Running {
             previous: PreviousDirective::Init,
             history: History::default(),
             broken: None,
-            task_criteria: Vec::new(),
+            criteria: Criteria::default(),
             megrams: 0,
             seen: None,
             asked: Vec::new(),
@@ -200,9 +203,9 @@ impl Running {
         self.go_on(Vec::new())
     }
 
-    /// R2 has planned: these are the criteria of the task as a whole.
-    pub fn planned(mut self: Box<Self>, message: DispatchManifest) -> Next {
-        self.task_criteria = message.task_criteria.into_iter().map(|c| c.criterion).collect();
+    /// R2 has planned: these are the criteria now.
+    pub fn planned(mut self: Box<Self>, message: &DispatchManifest) -> Next {
+        self.criteria.planned(message);
         self.adopt(&message.slug, &message.intent);
         self.go_on(Vec::new())
     }
@@ -275,13 +278,20 @@ impl Running {
                 digest.grants.push(asked.grant.clone());
             }
         }
-        for criterion in &self.task_criteria {
-            let judged = task_verdicts.iter().any(|verdict| verdict.criterion == *criterion);
-            if !judged && !digest.unverified.contains(criterion) {
-                digest.unverified.push(criterion.clone());
+        for criterion in self.criteria.of_task() {
+            let judged = task_verdicts.iter().any(|verdict| verdict.criterion == criterion);
+            if !judged && !digest.unverified.contains(&criterion) {
+                digest.unverified.push(criterion);
             }
         }
         digest
+    }
+
+    /// The honesty report of an ending with this round; what earlier rounds left open is named in both.
+    fn honesty(&self, outcomes: &[SubTaskOutcome], task_verdicts: &[CriterionVerdict], digest: &mut Digest) -> Honesty {
+        let mut report = honesty(outcomes, task_verdicts, &self.criteria.of_task());
+        self.criteria.name_dropped(digest, &mut report);
+        report
     }
 }
 

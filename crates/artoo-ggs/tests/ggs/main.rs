@@ -11,6 +11,7 @@
 
 mod actor;
 mod build;
+mod criteria;
 mod directives;
 mod doc;
 mod elsewhere;

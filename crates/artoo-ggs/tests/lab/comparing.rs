@@ -50,7 +50,7 @@ fn the_luck_is_the_same_on_every_machine() {
     let drawn: Vec<usize> = (0..8).map(|_| dice.below(1_000)).collect();
     assert_eq!(drawn, DRAWN);
     let rows = small(&[Family::Mix]).run(|_| {});
-    let solved: Vec<u64> = of(&rows, Family::Mix, "GGS as specified")
+    let solved: Vec<u64> = of(&rows, Family::Mix, "GGS, defaults")
         .iter()
         .map(|row| (row.measures.solved.value * 60.0).round() as u64)
         .collect();

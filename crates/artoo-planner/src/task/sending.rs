@@ -3,7 +3,7 @@
 //! Owns what a subtask carries with it. Which of them may start is `dispatch`'s.
 
 use artoo_protocol::ids::SubTaskId;
-use artoo_protocol::message::{Caution, DispatchManifest, PlannedSubTask, SubTask};
+use artoo_protocol::message::{Caution, Criterion, DispatchManifest, PlannedSubTask, SubTask};
 use artoo_protocol::units::Timestamp;
 
 use super::{Draft, State, Task};
@@ -21,6 +21,8 @@ pub(super) struct Current {
     steps: Vec<(SubTaskId, Step)>,
     /// Work of earlier rounds that counts in it.
     carried: Vec<Matched>,
+    /// What it states of the task as a whole, with what stays in force.
+    pub(super) task_criteria: Vec<Criterion>,
     pub(super) work: Work,
 }
 
@@ -54,6 +56,7 @@ impl Task {
         work: Work,
     ) -> Vec<Effect> {
         self.round = self.round.saturating_add(1);
+        let task_criteria = self.denied.complete(&plan);
         let steps: Vec<(SubTaskId, Step)> = plan.steps.into_iter().map(|step| (self.mint(now), step)).collect();
         let subtasks: Vec<SubTask> = steps
             .iter()
@@ -67,7 +70,7 @@ impl Task {
             subtask_ids: steps.iter().map(|(id, _)| id.clone()).collect(),
             subtasks: subtasks.iter().map(planned_subtask).collect(),
             carried: carrying.named,
-            task_criteria: plan.task_criteria,
+            task_criteria: task_criteria.clone(),
             started_at: self.started_at,
             dispatched_at: now,
             rules_used: draft.memory.rules_used.clone(),
@@ -81,6 +84,7 @@ impl Task {
             dispatch,
             steps,
             carried: carrying.work,
+            task_criteria,
             work,
         }));
         effects

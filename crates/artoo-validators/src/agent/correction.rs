@@ -59,7 +59,14 @@ fn advice(subtask: &SubTask, trial: &Trial, aim: &CriterionVerdict) -> String {
     };
     match (aim.source, trial.advice.get(&at)) {
         (VerdictSource::Rule, Some(advice)) => (*advice).to_owned(),
-        (VerdictSource::Rule | VerdictSource::Check | VerdictSource::Model | VerdictSource::NoJudge, _) => {
+        (
+            VerdictSource::Rule
+            | VerdictSource::Check
+            | VerdictSource::Model
+            | VerdictSource::NoJudge
+            | VerdictSource::NoCheck,
+            _,
+        ) => {
             format!("Make it hold.{}", machine(criterion))
         }
     }
