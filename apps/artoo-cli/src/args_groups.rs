@@ -138,6 +138,12 @@ pub enum MemoryCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Reads everything and mends what can be mended; damaged files are kept aside; exit 1 when something is lost
+    Repair {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What `artoo memory list` lists.

@@ -96,8 +96,8 @@ async fn list_all(offers: Vec<Offer>) -> Vec<Listed> {
                 let offer = offer.clone();
                 async move {
                     match &offer.choice {
-                        Some(choice) => models::offered(choice).await,
-                        None => Err(format!("no key ({})", offer.key_variable)),
+                        Ok(choice) => models::offered(choice).await,
+                        Err(why) => Err(why.clone()),
                     }
                 }
             });
@@ -125,7 +125,7 @@ impl Used {
 impl Listed {
     fn json(&self) -> Value {
         json!({
-            "provider": self.offer.name, "base_url": self.offer.choice.as_ref().map(ModelChoice::address),
+            "provider": self.offer.name, "base_url": self.offer.choice.as_ref().map(ModelChoice::address).ok(),
             "models": self.models.as_ref().ok(), "problem": self.models.as_ref().err(),
         })
     }
@@ -199,8 +199,7 @@ mod tests {
         let listed = Listed {
             offer: Offer {
                 name: "openai",
-                key_variable: "OPENAI_API_KEY",
-                choice: None,
+                choice: Err("no key (OPENAI_API_KEY)".to_owned()),
             },
             models: Ok(vec!["a\u{1b}[2Jb".to_owned()]),
         };

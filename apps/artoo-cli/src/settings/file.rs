@@ -107,3 +107,39 @@ pub fn text_of(path: &Path, longest: u64) -> Result<Option<String>, Failure> {
         Err(error) => Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that a table knows, as its own complaint about an unknown one lists them.
+    fn known(table: &str) -> Vec<String> {
+        let complaint = parse(&format!("{table}no_such_key = 1\n")).unwrap_err();
+        let (_, expected) = complaint.message().split_once("expected").unwrap();
+        let named = expected.split('`').skip(1).step_by(2).map(str::to_owned);
+        named.collect()
+    }
+
+    #[test]
+    fn every_key_stands_in_the_page_about_them() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let is_table = |key: &String| parse(&format!("[{key}]\n")).is_ok();
+        let (tables, keys): (Vec<String>, Vec<String>) = known("").into_iter().partition(is_table);
+        assert!(tables.len() >= 10 && keys.len() >= 13, "{tables:?} {keys:?}");
+        for key in keys {
+            assert!(page.contains(&format!("`{key}`")), "{key}");
+        }
+        for table in tables {
+            let named = [format!("`[{table}]"), format!("`[{table}.")];
+            assert!(named.iter().any(|name| page.contains(name)), "[{table}]");
+        }
+        for table in ["[openai]\n", "[prices.x]\n", "[mcp.x]\n", "[traces]\n"] {
+            let keys = known(table);
+            assert!(keys.len() >= 2, "{table}");
+            for key in keys {
+                assert!(page.contains(&format!("`{key}`")), "{table} {key}");
+            }
+        }
+    }
+}

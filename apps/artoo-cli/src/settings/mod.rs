@@ -1,16 +1,17 @@
 //! What is configured, from flags, environment, project file and user file, in this order of weight (design §20).
 //!
-//! Owns precedence and completeness. A project file is somebody else's text: it may not grant actions, and a key is never
-//! sent to an address that a less trusted place than the key's own has named.
+//! Owns that they are put together, and completeness. What a project's file, which is somebody else's text, may say: `project`.
 
 #[cfg(any(test, fuzzing))]
 pub mod claims;
 mod file;
 mod judges;
 mod keyring;
+mod limits;
 mod mcp;
 mod model;
 mod places;
+mod project;
 mod providers;
 mod shown;
 pub mod stored;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use artoo_protocol::Millis;
 
 pub use self::judges::Judges;
+use self::limits::{Limits, value};
 pub use self::mcp::McpServer;
 pub use self::model::{ModelChoice, Price};
 use self::model::{Sources, Tier};
@@ -141,37 +143,67 @@ pub fn without_servers(text: &str) -> Option<toml::Table> {
 /// # Errors
 /// [`Failure`] (exit 2) naming what is wrong, where, and what to set.
 pub fn load(options: &Options, env: &Environment) -> Result<Settings, Failure> {
-    let data_dir = data_dir(options, env)?;
-    let cwd = current_dir(options)?;
+    let (data_dir, cwd) = (data_dir(options, env)?, current_dir(options)?);
     let files = Files::read(&data_dir, &cwd)?;
-    put_together(options, env, data_dir, cwd, files)
+    let (settings, unusable) = put_together(options, env, data_dir, cwd, &files)?;
+    unusable.map_or(Ok(settings), Err)
+}
+
+/// The same for commands that ask no model: where models cannot be used as they are configured, the built-in one stands in their place.
+///
+/// # Errors
+/// [`Failure`] (exit 2) for what is wrong elsewhere.
+pub fn load_without_models(options: &Options, env: &Environment) -> Result<Settings, Failure> {
+    let (data_dir, cwd) = (data_dir(options, env)?, current_dir(options)?);
+    let files = Files::read(&data_dir, &cwd)?;
+    put_together(options, env, data_dir, cwd, &files).map(|(settings, _)| settings)
 }
 
 /// What the settings files say.
 struct Files {
     user: file::File,
     project: file::File,
+    /// Where the project's is, or would be.
+    project_file: PathBuf,
     stored: Stored,
 }
 
 impl Files {
     fn read(data_dir: &Path, cwd: &Path) -> Result<Self, Failure> {
+        let project_file = cwd.join(".artoo.toml");
         Ok(Self {
             user: file::read(&data_dir.join("config.toml"))?.unwrap_or_default(),
-            project: file::read(&cwd.join(".artoo.toml"))?.unwrap_or_default(),
+            project: file::read(&project_file)?.unwrap_or_default(),
+            project_file,
             stored: Stored::read(data_dir)?,
         })
     }
+
+    /// Where models may be named.
+    fn sources<'a>(&'a self, options: &'a Options, env: &'a Environment) -> Sources<'a> {
+        Sources {
+            options,
+            env,
+            project: &self.project,
+            project_file: &self.project_file,
+            user: &self.user,
+            stored: &self.stored,
+        }
+    }
 }
 
+/// The settings, and what is wrong with their models, if anything: then the built-in one stands there.
 fn put_together(
     options: &Options,
     env: &Environment,
     data_dir: PathBuf,
     cwd: PathBuf,
-    Files { user, project, stored }: Files,
-) -> Result<Settings, Failure> {
-    refuse_consent(&project, &cwd.join(".artoo.toml"))?;
+    files: &Files,
+) -> Result<(Settings, Option<Failure>), Failure> {
+    let Files {
+        user, project, stored, ..
+    } = files;
+    project::refuse_consent(project, &files.project_file)?;
     let workspace = match options
         .workspace
         .clone()
@@ -195,70 +227,33 @@ fn put_together(
         .chain(&user.scope)
         .map(|p| absolute(p, &cwd, env))
         .collect::<Result<_, _>>()?;
-    let time = options
-        .time_budget
-        .clone()
-        .or(project.time_budget.clone())
-        .or(user.time_budget.clone());
-    let max_cost = options.max_cost.or(project.max_cost).or(user.max_cost);
-    if max_cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-        return Err(Failure::usage("--max-cost takes an amount of 0 or more"));
-    }
+    let limits = Limits::of(options, project, user)?;
     let mut notices: Vec<String> = stored::too_open(&data_dir).into_iter().collect();
-    let sources = Sources {
-        options,
-        env,
-        project: &project,
-        user: &user,
-        stored: &stored,
+    let chosen = choose_models(&files.sources(options, env), value(limits.max_cost), &mut notices);
+    let ((brain, tool, judges), unusable) = match chosen {
+        Ok(models) => (models, None),
+        Err(failure) => (
+            (ModelChoice::Offline, ModelChoice::Offline, Judges::default()),
+            Some(failure),
+        ),
     };
-    let mut choose = |tier| match &options.replay {
-        // A recording needs no model, so a half configured one is no obstacle.
-        Some(_) => Ok(ModelChoice::Offline),
-        None => sources.choose(tier, &mut notices),
-    };
-    let (brain, tool) = (choose(Tier::Brain)?, choose(Tier::Tool)?);
-    let judges = if options.replay.is_some() {
-        // The recording answers for a second judge as for every other.
-        judges::Judges {
-            own: None,
-            second: sources.is_named(Tier::SecondJudge).then_some(ModelChoice::Offline),
-        }
-    } else {
-        judges::choose(&sources, (&brain, &tool), &user.ranks, &mut notices)?
-    };
-    notices.dedup();
-    if max_cost.is_some() {
-        model::check_prices(&user.prices, &all_models(&brain, &tool, &judges))?;
-    }
-    if options.replay.is_none()
-        && brain == ModelChoice::Offline
-        && tool == ModelChoice::Offline
-        && !sources.names_a_model()
-    {
-        notices.push(NO_MODEL.to_owned());
-    }
     let mcp = mcp::servers(&user.mcp, env, &cwd)?;
     let traces = traces::choose(env, &user.traces, &mut notices)?;
-    Ok(Settings {
+    let settings = Settings {
         data_dir,
         workspace,
         cwd,
         scope,
         allow: options.allow.iter().chain(&user.allow).cloned().collect(),
-        max_tokens: options.max_tokens.or(project.max_tokens).or(user.max_tokens),
-        max_cost,
-        audit_period: audit_period(&user)?,
-        time_budget: time.map_or(Ok(Millis::from_seconds(300)), |text| parse_span(&text, "a time budget"))?,
-        max_replans: options
-            .max_replans
-            .or(project.max_replans)
-            .or(user.max_replans)
-            .unwrap_or(3),
-        no_memory: options.no_memory || project.no_memory.or(user.no_memory).unwrap_or(false),
+        max_tokens: value(limits.max_tokens),
+        max_cost: value(limits.max_cost),
+        audit_period: limits::audit_period(user)?,
+        time_budget: value(limits.time_budget).unwrap_or(Millis::from_seconds(300)),
+        max_replans: value(limits.max_replans).unwrap_or(3),
+        no_memory: value(limits.no_memory).unwrap_or(false),
         mcp,
         traces,
-        prices: user.prices,
+        prices: user.prices.clone(),
         brain,
         tool,
         judges,
@@ -269,7 +264,32 @@ fn put_together(
         replay: options.replay.clone(),
         notices,
         kept_keys: stored.known(),
-    })
+    };
+    Ok((settings, unusable))
+}
+
+/// The models of the brain and the tool tier, and those that judge beside them.
+fn choose_models(
+    sources: &Sources<'_>,
+    max_cost: Option<f64>,
+    notices: &mut Vec<String>,
+) -> Result<(ModelChoice, ModelChoice, Judges), Failure> {
+    if sources.options.replay.is_some() {
+        // A recording needs no model, so a half configured one is no obstacle. It answers for a second judge as for every other.
+        let second = sources.is_named(Tier::SecondJudge).then_some(ModelChoice::Offline);
+        return Ok((ModelChoice::Offline, ModelChoice::Offline, Judges { own: None, second }));
+    }
+    let brain = sources.choose(Tier::Brain, notices)?;
+    let tool = sources.choose(Tier::Tool, notices)?;
+    let judges = judges::choose(sources, (&brain, &tool), &sources.user.ranks, notices)?;
+    notices.dedup();
+    if max_cost.is_some() {
+        model::check_prices(&sources.user.prices, &all_models(&brain, &tool, &judges))?;
+    }
+    if brain == ModelChoice::Offline && tool == ModelChoice::Offline && !sources.names_a_model() {
+        notices.push(NO_MODEL.to_owned());
+    }
+    Ok((brain, tool, judges))
 }
 
 impl Settings {
@@ -306,63 +326,6 @@ fn all_models<'a>(brain: &'a ModelChoice, tool: &'a ModelChoice, judges: &'a Jud
         .chain(&judges.own)
         .chain(&judges.second)
         .collect()
-}
-
-/// A project file is somebody else's text: what only the person may allow is no setting of it.
-fn refuse_consent(project: &file::File, path: &Path) -> Result<(), Failure> {
-    if !project.allow.is_empty()
-        || !project.scope.is_empty()
-        || !project.prices.is_empty()
-        || !project.mcp.is_empty()
-        || project.workspace.is_some()
-        || project.judge_model.is_some()
-        || project.second_judge_model.is_some()
-        || project.judge != file::Endpoint::default()
-        || project.second_judge != file::Endpoint::default()
-        || !project.ranks.is_empty()
-        || project.traces != traces::Section::default()
-        || project.keys.is_some()
-    {
-        return Err(Failure::usage(format!(
-            "{} may not set allow, scope, prices, mcp, workspace, judges, ranks, traces or keys",
-            path.display()
-        ))
-        .hint(
-            "a project file is not the person's consent; use --allow, --scope, --workspace or the user's config.toml",
-        ));
-    }
-    Ok(())
-}
-
-/// Not from the project: whoever wrote that is among those who are observed.
-fn audit_period(user: &file::File) -> Result<Millis, Failure> {
-    let stated = user.audit_period.as_deref();
-    stated.map_or(Ok(artoo_auditor::REPORT_PERIOD), |text| {
-        parse_span(text, "a time between reports")
-    })
-}
-
-/// Reads `90`, `90s`, `5m`, `1h`, `1500ms`.
-fn parse_span(text: &str, what: &str) -> Result<Millis, Failure> {
-    let trimmed = text.trim();
-    let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match trimmed.strip_prefix(digits).unwrap_or_default() {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => 0,
-    };
-    match digits
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor))
-        .filter(|&millis| millis > 0)
-    {
-        Some(millis) => Ok(Millis(millis)),
-        None => Err(Failure::usage(format!("`{text}` is not {what}")).hint("write it as 90s, 5m or 1h")),
-    }
 }
 
 #[cfg(test)]
@@ -470,7 +433,7 @@ mod tests {
         };
         std::fs::write(
             folder.path().join(".artoo.toml"),
-            "model = \"anthropic:c\"\n[anthropic]\nbase_url = \"http://evil\"\n",
+            "model = \"anthropic:c\"\n[anthropic]\nbase_url = \"http://127.0.0.1:9\"\n",
         )
         .unwrap();
         let settings = load(
@@ -478,13 +441,11 @@ mod tests {
             &env(&[("ANTHROPIC_API_KEY", "secret"), ("OPENAI_API_KEY", "other")]),
         )
         .unwrap();
-        assert_eq!(settings.brain.to_string(), "c at http://evil (without a key)");
+        assert_eq!(settings.brain.to_string(), "c at http://127.0.0.1:9 (without a key)");
         let offers = offers(&options, &env(&[("ANTHROPIC_API_KEY", "secret")])).unwrap();
-        let shown: Vec<_> = offers
-            .iter()
-            .map(|o| o.choice.as_ref().map(ToString::to_string))
-            .collect();
-        assert_eq!(shown[..2], [None, Some(" at http://evil (without a key)".to_owned())]);
+        let shown = |at: usize| offers[at].choice.as_ref().map(ToString::to_string);
+        assert_eq!(shown(0), Err(&"no key (OPENAI_API_KEY)".to_owned()));
+        assert_eq!(shown(1), Ok(" at http://127.0.0.1:9 (without a key)".to_owned()));
         assert_eq!(offers[3].name, "ollama");
     }
 
@@ -506,7 +467,7 @@ mod tests {
 
     /// The order in docs/models.md.
     #[test]
-    fn what_is_said_of_one_tier_weighs_more_than_what_is_said_of_all() {
+    fn what_is_said_of_one_tier_weighs_more_than_what_the_same_place_says_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let brain_of = |project: &str, pairs: &[(&str, &str)], flag: Option<&str>| {
             std::fs::write(folder.path().join(".artoo.toml"), project).unwrap();
@@ -515,8 +476,8 @@ mod tests {
                 brain_model: flag.map(str::to_owned),
                 ..Options::default()
             };
-            let endpoint = ("OPENAI_BASE_URL", "http://a");
-            load(&options, &env(&[pairs, &[endpoint]].concat()))
+            let rest = [("OPENAI_BASE_URL", "http://a"), ("TOOL_MODEL", "tool")];
+            load(&options, &env(&[pairs, &rest].concat()))
                 .unwrap()
                 .brain
                 .name()
@@ -525,16 +486,70 @@ mod tests {
         let own = "[brain]\nmodel = \"project\"\n";
         let all = ("OPENAI_MODEL", "all");
         assert_eq!(brain_of("", &[all], None), "all");
-        assert_eq!(brain_of(own, &[all], None), "project");
+        assert_eq!(brain_of(own, &[], None), "project");
+        assert_eq!(brain_of(own, &[all], None), "all", "the environment before any file");
         assert_eq!(brain_of(own, &[all, ("BRAIN_MODEL", "brain")], None), "brain");
         assert_eq!(
             brain_of(own, &[all, ("BRAIN_MODEL", "brain")], Some("openai:flag")),
             "flag"
         );
         let top = "model = \"openai:top\"\n";
-        assert_eq!(brain_of(&format!("{top}{own}"), &[all], None), "top");
+        assert_eq!(brain_of(&format!("{top}{own}"), &[], None), "top");
         assert_eq!(brain_of(top, &[all], None), "all", "a variable names the model");
         assert_eq!(brain_of(top, &[], None), "top");
+    }
+
+    #[test]
+    fn a_model_that_the_environment_names_is_asked_at_no_address_of_a_file_for_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            cwd: Some(folder.path().into()),
+            data_dir: Some(folder.path().into()),
+            ..Options::default()
+        };
+        let of_tier = "[brain]\nmodel = \"mine\"\nbase_url = \"http://b\"\napi_key = \"key-of-b\"\n";
+        let brain = |config: &str, project: &str, pairs: &[(&str, &str)]| {
+            std::fs::write(folder.path().join("config.toml"), config).unwrap();
+            std::fs::write(folder.path().join(".artoo.toml"), project).unwrap();
+            let settings = load(&options, &env(&[pairs, &[("TOOL_MODEL", "tool")]].concat())).unwrap();
+            (
+                settings.brain.to_string(),
+                settings.brain.api_key().unwrap_or_default().to_owned(),
+            )
+        };
+        let named = [("OPENAI_MODEL", "all"), ("OPENAI_API_KEY", "key-of-openai")];
+        let usual = "all at https://api.openai.com/v1 (with a key)".to_owned();
+        assert_eq!(brain(of_tier, "", &named), (usual.clone(), "key-of-openai".to_owned()));
+        let at_b = "mine at http://b (with a key)".to_owned();
+        assert_eq!(brain(of_tier, "", &named[1..]), (at_b, "key-of-b".to_owned()));
+        let here = "[brain]\nbase_url = \"http://127.0.0.1:9\"\n";
+        assert_eq!(brain("", here, &named), (usual, "key-of-openai".to_owned()));
+        // Whichever form they use, the project's word weighs more than the user's.
+        let plain = "[openai]\nmodel = \"theirs\"\n";
+        let (model, _) = brain("model = \"openai:mine\"\n", plain, &named[1..]);
+        assert!(model.starts_with("theirs at https://api.openai.com"), "{model}");
+    }
+
+    #[test]
+    fn what_asks_no_model_needs_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            data_dir: Some(folder.path().into()),
+            ..Options::default()
+        };
+        std::fs::write(
+            folder.path().join("config.toml"),
+            "[prices.m]\ninput = 1\noutput = 1\n[mcp.files]\ncommand = \"x\"\n",
+        )
+        .unwrap();
+        let half = env(&[("OPENAI_API_KEY", "k")]);
+        assert_eq!(load(&options, &half).unwrap_err().code, 2);
+        let settings = load_without_models(&options, &half).unwrap();
+        assert_eq!(
+            (settings.prices.len(), settings.mcp.len(), settings.brain),
+            (1, 1, ModelChoice::Offline)
+        );
+        assert!(!settings.notices.iter().any(|notice| notice == NO_MODEL));
     }
 
     #[test]
@@ -562,14 +577,17 @@ mod tests {
         };
         std::fs::write(
             folder.path().join(".artoo.toml"),
-            "[openai]\nbase_url = \"http://evil\"\nmodel = \"m\"\n",
+            "[openai]\nbase_url = \"http://[::1]:9\"\nmodel = \"m\"\n",
         )
         .unwrap();
         let settings = load(&options, &env(&[("OPENAI_API_KEY", "secret")])).unwrap();
-        assert_eq!(settings.brain.to_string(), "m at http://evil (without a key)");
+        assert_eq!(settings.brain.to_string(), "m at http://[::1]:9 (without a key)");
         assert!(settings.notices.iter().any(|n| n.contains("not sent")));
-        std::fs::write(folder.path().join(".artoo.toml"), "allow = [\"destroy:*\"]\n").unwrap();
-        assert_eq!(load(&options, &env(&[])).unwrap_err().code, 2);
+        for text in ["allow = [\"destroy:*\"]\n", "audit_period = \"24h\"\n"] {
+            std::fs::write(folder.path().join(".artoo.toml"), text).unwrap();
+            let failure = load(&options, &env(&[])).unwrap_err();
+            assert!(failure.code == 2 && failure.message.contains("may not set"), "{text}");
+        }
         std::fs::write(folder.path().join(".artoo.toml"), "api_key = \"sk-secret\"\n").unwrap();
         let failure = load(&options, &env(&[])).unwrap_err();
         assert!(
@@ -637,21 +655,5 @@ mod tests {
         );
         assert!((discount.of(&mostly_cached) - 1.4).abs() < 1e-9);
         assert!(load(&options, &env(&[])).is_ok(), "the offline model costs nothing");
-    }
-
-    #[test]
-    fn spans_are_read() {
-        for (text, millis) in [
-            ("90", 90_000),
-            ("90s", 90_000),
-            ("5m", 300_000),
-            ("1h", 3_600_000),
-            ("1500ms", 1500),
-        ] {
-            assert_eq!(parse_span(text, "x").unwrap(), Millis(millis));
-        }
-        for bad in ["", "0", "x", "-5s", "5d", "99999999999999999999h"] {
-            assert!(parse_span(bad, "x").is_err(), "{bad}");
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Which model answers, and what it costs (design §18, §20).
 //!
-//! Owns precedence among the places that may name a model, an endpoint or a key, and the rule that a key is never sent to an
-//! address that a less trusted place than the key's own has named.
+//! Owns precedence among the places that may name a model, an endpoint or a key. What a project may say of them is `project`'s business.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use artoo_llm::provider::{Wire, shown};
 use artoo_protocol::model::Usage;
@@ -116,7 +116,7 @@ impl Price {
 }
 
 /// Where a value came from; later ones weigh more, and trust follows weight but for the project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// `config.toml` in the data folder.
     User,
@@ -165,6 +165,8 @@ pub struct Sources<'a> {
     pub options: &'a Options,
     pub env: &'a Environment,
     pub project: &'a File,
+    /// Where the project's file is, to name it.
+    pub project_file: &'a Path,
     pub user: &'a File,
     pub stored: &'a Stored,
 }
@@ -233,15 +235,22 @@ impl Sources<'_> {
     /// A field of the endpoint: the tier's own places first, then those of the provider, within each the environment before
     /// project before user. A second judge takes no compatible server from the others: their key is none of its business.
     ///
+    /// Where the environment names the model of all roles, files have no say about one of them: neither about its model nor, since
+    /// they were written for that model, about address and key.
+    ///
     /// A tier's own places are for compatible servers. Anthropic and Gemini are looked for in their own places alone, so that
     /// no provider is sent another's key.
     fn field(&self, tier: Tier, wire: Wire, variable: &str, pick: Pick) -> Sourced {
         if wire != Wire::OpenAi {
             return self.of_provider(wire, variable, pick);
         }
-        let own = self.own_field(tier, variable, pick);
+        let mut own = self.own_field(tier, variable, pick);
         let shares = match tier {
-            Tier::Brain | Tier::Tool => true,
+            Tier::Brain | Tier::Tool => {
+                let is_outdone = self.variable("OPENAI_MODEL").is_some();
+                own = own.filter(|(_, origin)| !is_outdone || *origin >= Origin::Environment);
+                true
+            }
             Tier::Judge => variable != "MODEL",
             Tier::SecondJudge => false,
         };
@@ -296,10 +305,10 @@ impl Sources<'_> {
             wire = found;
             model = Some((name.to_owned(), *origin));
         }
-        let base_url = self.field(tier, wire, "BASE_URL", |e| &e.base_url);
+        let base_url = self.address(wire, |sources| sources.field(tier, wire, "BASE_URL", |e| &e.base_url));
         let api_key = self.field(tier, wire, "API_KEY", |e| &e.api_key);
         let known_place = base_url.is_some() || api_key.is_some();
-        let api_key = guarded_key(api_key, base_url.as_ref(), notices);
+        let api_key = self.guarded_key(wire, base_url.as_ref(), api_key, notices)?;
         self.is_at_hand(wire, api_key.as_ref())?;
         let (name, variable) = (name_of(wire), wire.key_variable());
         match (model, known_place) {
@@ -327,10 +336,9 @@ impl Sources<'_> {
     }
 }
 
-/// Whether a `PROVIDER:NAME` weighs more than the plain name of a model. A flag weighs more than anything; a file's `model` weighs
-/// less than the environment's.
+/// Whether a `PROVIDER:NAME` weighs more than the plain name of a model: unless that stands in a place of more weight.
 fn outweighs(named: Origin, plain: &Sourced) -> bool {
-    named == Origin::Flag || plain.as_ref().is_none_or(|(_, plain)| *plain != Origin::Environment)
+    plain.as_ref().is_none_or(|(_, plain)| named >= *plain)
 }
 
 /// How the built-in model is named wherever a model can be.
@@ -356,21 +364,6 @@ fn parse(text: &str) -> Option<Named<'_>> {
         ("gemini", name) => Some(Named::At(Wire::Gemini, name)),
         _ => None,
     }
-}
-
-/// A project file must not be able to have the user's key sent to an address of its choice.
-pub(super) fn guarded_key(
-    api_key: Sourced,
-    base_url: Option<&(String, Origin)>,
-    notices: &mut Vec<String>,
-) -> Option<String> {
-    let (key, key_origin) = api_key?;
-    if base_url.is_some_and(|(_, origin)| *origin == Origin::Project) && key_origin != Origin::Project {
-        notices
-            .push("the project's .artoo.toml names the model endpoint, so your own key is not sent there".to_owned());
-        return None;
-    }
-    Some(key)
 }
 
 /// A limit on money that nothing counts against would be a false promise.

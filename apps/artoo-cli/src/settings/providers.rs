@@ -2,12 +2,14 @@
 //!
 //! Owns each provider's own places in the environment and the settings files. The places of a tier are the caller's.
 
+use std::net::Ipv6Addr;
+
 use artoo_llm::provider::Wire;
 
 use super::file::{Endpoint, File};
-use super::model::{ModelChoice, Origin, Sourced, Sources, guarded_key};
+use super::model::{ModelChoice, Origin, Sourced, Sources};
 use super::stored::{Kept, Stored};
-use super::{Environment, env_value};
+use super::{Environment, Files, env_value};
 use crate::args::Options;
 use crate::failure::Failure;
 
@@ -16,10 +18,8 @@ use crate::failure::Failure;
 pub struct Offer {
     /// As in `PROVIDER:NAME`.
     pub name: &'static str,
-    /// Which variable holds its key.
-    pub key_variable: &'static str,
-    /// How it is reached, without a model; `None` without a key.
-    pub choice: Option<ModelChoice>,
+    /// How it is reached, without a model, or why it is not.
+    pub choice: Result<ModelChoice, String>,
 }
 
 /// The providers that artoo knows, with the keys that are set.
@@ -27,42 +27,60 @@ pub struct Offer {
 /// # Errors
 /// [`Failure`] (exit 2) when a settings file cannot be read.
 pub fn offers(options: &Options, env: &Environment) -> Result<Vec<Offer>, Failure> {
-    let user = super::file::read(&super::data_dir(options, env)?.join("config.toml"))?.unwrap_or_default();
-    let project = super::file::read(&super::current_dir(options)?.join(".artoo.toml"))?.unwrap_or_default();
-    let stored = Stored::read(&super::data_dir(options, env)?)?;
-    let sources = Sources {
-        options,
-        env,
-        project: &project,
-        user: &user,
-        stored: &stored,
-    };
+    let files = Files::read(&super::data_dir(options, env)?, &super::current_dir(options)?)?;
+    let sources = files.sources(options, env);
     let mut offers: Vec<Offer> = [Wire::OpenAi, Wire::Anthropic, Wire::Gemini]
         .into_iter()
         .map(|wire| sources.offer(wire))
         .collect();
     offers.push(Offer {
         name: "ollama",
-        key_variable: "OLLAMA_HOST",
-        choice: Some(ollama(env, "")),
+        choice: Ok(ollama(env, "")),
     });
     Ok(offers)
 }
 
 /// A model of Ollama, on this machine unless the environment says otherwise.
 pub fn ollama(env: &Environment, name: &str) -> ModelChoice {
-    let host = env_value(env, "OLLAMA_HOST").unwrap_or_else(|| "127.0.0.1:11434".to_owned());
-    let base_url = if host.contains("://") {
-        host
-    } else {
-        format!("http://{host}")
-    };
+    let said = env_value(env, "OLLAMA_HOST").unwrap_or_default();
     ModelChoice::Endpoint {
         wire: Wire::OpenAi,
-        base_url,
+        base_url: ollama_url(&said),
         api_key: None,
         model: name.to_owned(),
     }
+}
+
+/// What `OLLAMA_HOST` says, as Ollama itself reads it: its port where neither scheme nor port is said, this machine where no host
+/// is. The same variable tells the server where to listen, so it may hold the address that stands for all of its own.
+fn ollama_url(said: &str) -> String {
+    let said = said.trim_matches(['"', '\'']);
+    let (scheme, address) = match said.split_once("://") {
+        Some((scheme, address)) => (Some(scheme), address),
+        None => (None, said),
+    };
+    let (place, path) = match address.split_once('/') {
+        Some((place, path)) => (place, format!("/{path}")),
+        None => (address, String::new()),
+    };
+    let is_v6 = |host: &str| host.parse::<Ipv6Addr>().is_ok();
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !is_v6(place) && !port.contains(']') => (host, port),
+        Some(_) | None => (place, ""),
+    };
+    let host = match host.trim_matches(['[', ']']) {
+        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
+        "::" => "[::1]".to_owned(),
+        bare if is_v6(bare) => format!("[{bare}]"),
+        _ => host.to_owned(),
+    };
+    let (scheme, port) = match (scheme, port) {
+        (None, "") if host == "ollama.com" => ("https", String::new()),
+        (None, "") => ("http", ":11434".to_owned()),
+        (Some(scheme), "") => (scheme, String::new()),
+        (scheme, port) => (scheme.unwrap_or("http"), format!(":{port}")),
+    };
+    format!("{scheme}://{host}{port}{path}")
 }
 
 /// The word before the colon of `PROVIDER:NAME`.
@@ -134,19 +152,23 @@ impl Sources<'_> {
     }
 
     fn offer(&self, wire: Wire) -> Offer {
-        let base_url = self.of_provider(wire, "BASE_URL", |e| &e.base_url);
+        let base_url = self.address(wire, |sources| sources.of_provider(wire, "BASE_URL", |e| &e.base_url));
         let key = self.of_provider(wire, "API_KEY", |e| &e.api_key);
         let is_set = base_url.is_some() || key.is_some();
-        let api_key = guarded_key(key, base_url.as_ref(), &mut Vec::new());
-        Offer {
-            name: name_of(wire),
-            key_variable: wire.key_variable(),
-            choice: is_set.then(|| ModelChoice::Endpoint {
+        let api_key = self.guarded_key(wire, base_url.as_ref(), key, &mut Vec::new());
+        let choice = match api_key {
+            Err(refusal) => Err(refusal.message),
+            Ok(_) if !is_set => Err(format!("no key ({})", wire.key_variable())),
+            Ok(api_key) => Ok(ModelChoice::Endpoint {
                 wire,
                 base_url: base_url.map_or_else(|| wire.default_url().to_owned(), |(url, _)| url),
                 api_key,
                 model: String::new(),
             }),
+        };
+        Offer {
+            name: name_of(wire),
+            choice,
         }
     }
 }
@@ -196,4 +218,43 @@ fn registered(host: &str) -> String {
     let mut own: Vec<&str> = labels.into_iter().take(taken).collect();
     own.reverse();
     own.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ollama_s_variable_is_read_as_ollama_reads_it() {
+        for (said, url) in [
+            ("", "http://127.0.0.1:11434"),
+            ("localhost", "http://localhost:11434"),
+            ("10.0.0.5", "http://10.0.0.5:11434"),
+            ("10.0.0.5:8080", "http://10.0.0.5:8080"),
+            (":8080", "http://127.0.0.1:8080"),
+            (":", "http://127.0.0.1:11434"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("::1", "http://[::1]:11434"),
+            ("[::1]", "http://[::1]:11434"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("\"box.local\"", "http://box.local:11434"),
+            ("box.local/ollama/", "http://box.local:11434/ollama/"),
+            ("http://box.local", "http://box.local"),
+            ("https://box.local/ollama", "https://box.local/ollama"),
+            ("https://box.local:8443", "https://box.local:8443"),
+            ("http://", "http://127.0.0.1"),
+            ("ollama.com", "https://ollama.com"),
+        ] {
+            assert_eq!(ollama_url(said), url, "{said}");
+        }
+        let env = |value: &str| Environment::from([("OLLAMA_HOST".to_owned(), value.to_owned())]);
+        for (said, url) in [("", "http://127.0.0.1:11434"), (" 0.0.0.0 ", "http://127.0.0.1:11434")] {
+            let ModelChoice::Endpoint { base_url, .. } = ollama(&env(said), "m") else {
+                panic!("{said}")
+            };
+            assert_eq!(base_url, url);
+        }
+    }
 }

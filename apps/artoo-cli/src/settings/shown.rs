@@ -4,7 +4,9 @@
 
 use artoo_llm::provider::Wire;
 
-use super::model::{Origin, Sources};
+use super::file::File;
+use super::limits::Limits;
+use super::model::{Origin, Sources, Tier};
 use super::providers::name_of;
 use super::{Environment, Files, Settings, current_dir, data_dir, env_value, put_together};
 use crate::args::Options;
@@ -31,21 +33,20 @@ const USER: &str = "config.toml";
 /// Every setting that is in force.
 ///
 /// # Errors
-/// [`Failure`] (exit 2) when the settings make no sense: the same as a task would end with.
+/// [`Failure`] (exit 2) when the settings make no sense, but for the models: what is wrong with those stands in their rows.
 pub fn shown(options: &Options, env: &Environment) -> Result<Vec<Shown>, Failure> {
     let (data, cwd) = (data_dir(options, env)?, current_dir(options)?);
-    let settings = put_together(options, env, data.clone(), cwd.clone(), Files::read(&data, &cwd)?)?;
     let files = Files::read(&data, &cwd)?;
-    let sources = Sources {
-        options,
-        env,
-        project: &files.project,
-        user: &files.user,
-        stored: &files.stored,
-    };
+    let (settings, unusable) = put_together(options, env, data, cwd, &files)?;
+    let sources = files.sources(options, env);
+    let said = Limits::of(options, &files.project, &files.user)?;
     let mut rows = places(&settings, &sources);
-    rows.extend(limits(&settings, &sources));
-    rows.extend(models(&settings, &sources));
+    rows.extend(limits(&settings, &said, &files.user));
+    rows.extend(match &unusable {
+        None => models(&settings, &sources),
+        Some(failure) => unusable_models(&sources, failure),
+    });
+    rows.extend(keys_and_prices(&settings, &sources));
     rows.extend(rest(&settings, &sources));
     Ok(rows)
 }
@@ -106,75 +107,74 @@ fn places(settings: &Settings, sources: &Sources<'_>) -> Vec<Shown> {
     rows
 }
 
-fn limits(settings: &Settings, sources: &Sources<'_>) -> Vec<Shown> {
-    let Sources {
-        options, project, user, ..
-    } = sources;
-    let from = |flag: bool, project: bool, user: bool| first(&[(flag, FLAG), (project, PROJECT), (user, USER)]);
+fn limits(settings: &Settings, said: &Limits, user: &File) -> Vec<Shown> {
+    fn by<T>(limit: Option<(T, Origin)>) -> &'static str {
+        word(limit.map(|(_, origin)| origin))
+    }
     let limit = |limit: Option<String>| limit.unwrap_or_else(|| "none".to_owned());
+    let (tokens, cost) = (settings.max_tokens, settings.max_cost);
     vec![
         row(
             "max_tokens",
-            limit(settings.max_tokens.map(|limit| limit.to_string())),
-            from(
-                options.max_tokens.is_some(),
-                project.max_tokens.is_some(),
-                user.max_tokens.is_some(),
-            ),
+            limit(tokens.map(|limit| limit.to_string())),
+            by(said.max_tokens),
         ),
         row(
             "max_cost",
-            limit(settings.max_cost.map(|limit| limit.to_string())),
-            from(
-                options.max_cost.is_some(),
-                project.max_cost.is_some(),
-                user.max_cost.is_some(),
-            ),
+            limit(cost.map(|limit| limit.to_string())),
+            by(said.max_cost),
         ),
-        row(
-            "time_budget",
-            settings.time_budget.to_string(),
-            from(
-                options.time_budget.is_some(),
-                project.time_budget.is_some(),
-                user.time_budget.is_some(),
-            ),
-        ),
-        row(
-            "max_replans",
-            settings.max_replans.to_string(),
-            from(
-                options.max_replans.is_some(),
-                project.max_replans.is_some(),
-                user.max_replans.is_some(),
-            ),
-        ),
-        row(
-            "no_memory",
-            settings.no_memory.to_string(),
-            from(options.no_memory, project.no_memory.is_some(), user.no_memory.is_some()),
-        ),
+        row("time_budget", settings.time_budget.to_string(), by(said.time_budget)),
+        row("max_replans", settings.max_replans.to_string(), by(said.max_replans)),
+        row("no_memory", settings.no_memory.to_string(), by(said.no_memory)),
         row(
             "audit_period",
             settings.audit_period.to_string(),
-            from(false, false, user.audit_period.is_some()),
+            first(&[(user.audit_period.is_some(), USER)]),
         ),
     ]
 }
 
 fn models(settings: &Settings, sources: &Sources<'_>) -> Vec<Shown> {
-    let mut rows: Vec<Shown> = settings
-        .tiers()
-        .into_iter()
-        .map(|(name, tier, choice)| {
-            let origin = if settings.replay.is_some() {
-                Some(Origin::Flag)
-            } else {
-                sources.origin(tier)
-            };
-            row(&format!("model ({name})"), choice.to_string(), word(origin))
-        })
-        .collect();
+    let tiers = settings.tiers().into_iter();
+    let rows = tiers.map(|(name, tier, choice)| {
+        let origin = if settings.replay.is_some() {
+            Some(Origin::Flag)
+        } else {
+            sources.origin(tier)
+        };
+        row(&format!("model ({name})"), choice.to_string(), word(origin))
+    });
+    rows.collect()
+}
+
+/// What a task would end with, where the models should stand.
+fn unusable_models(sources: &Sources<'_>, failure: &Failure) -> Vec<Shown> {
+    let complaint = |failure: &Failure| {
+        let hint = failure.hint.as_ref().map(|hint| format!(" — {hint}"));
+        format!("not usable: {}{}", failure.message, hint.unwrap_or_default())
+    };
+    let mut rows = Vec::new();
+    let mut is_told = false;
+    for (name, tier) in [("brain", Tier::Brain), ("tool", Tier::Tool)] {
+        let value = match sources.choose(tier, &mut Vec::new()) {
+            Ok(choice) => choice.to_string(),
+            Err(failure) => {
+                is_told = true;
+                complaint(&failure)
+            }
+        };
+        rows.push(row(&format!("model ({name})"), value, word(sources.origin(tier))));
+    }
+    if !is_told {
+        // Each is fine by itself; together with the judges or a limit on cost they are not.
+        rows.push(row("models", complaint(failure), word(sources.origin(Tier::Judge))));
+    }
+    rows
+}
+
+fn keys_and_prices(settings: &Settings, sources: &Sources<'_>) -> Vec<Shown> {
+    let mut rows = Vec::new();
     for wire in [Wire::OpenAi, Wire::Anthropic, Wire::Gemini] {
         let (value, from) = match sources.key_place(wire) {
             Some(from) => ("set (not shown)", from),
@@ -240,7 +240,7 @@ mod tests {
             let of = rows.iter().filter(|row| row.name == name);
             of.map(|row| (row.value.as_str(), row.from)).collect()
         };
-        assert_eq!(said("max_replans"), [("1", PROJECT)]);
+        assert_eq!(said("max_replans"), [("1", PROJECT)], "the smaller one");
         assert_eq!(said("max_tokens"), [("5", FLAG)]);
         assert_eq!(said("max_cost"), [("none", DEFAULT)]);
         assert_eq!(said("scope"), [("/tmp", FLAG), ("/srv", USER)]);
@@ -251,5 +251,43 @@ mod tests {
         assert_eq!(said("key (gemini)"), [("set (not shown)", ENVIRONMENT)]);
         assert_eq!(said("traces"), [("http://c/v1/traces (with key)", USER)]);
         assert!(!format!("{rows:?}").contains("hush"), "{rows:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_models_stands_where_they_would() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options {
+            data_dir: Some(home.path().into()),
+            ..Options::default()
+        };
+        let shown = |config: &str, pairs: &[(&str, &str)]| {
+            std::fs::write(home.path().join("config.toml"), config).unwrap();
+            let home = [("HOME", "/nonexistent-home")];
+            let all = home.iter().chain(pairs);
+            let env = all.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            shown(&options, &env).unwrap()
+        };
+        let of = |rows: &[Shown], name: &str| {
+            let found = rows.iter().find(|row| row.name == name).unwrap();
+            (found.value.clone(), found.from)
+        };
+        let rows = shown("max_tokens = 7\n", &[("OPENAI_API_KEY", "k")]);
+        assert_eq!(of(&rows, "max_tokens"), ("7".to_owned(), USER));
+        assert_eq!(of(&rows, "key (openai)").1, ENVIRONMENT);
+        for name in ["model (brain)", "model (tool)"] {
+            let (value, _) = of(&rows, name);
+            assert!(
+                value.starts_with("not usable: ") && value.contains("OPENAI_MODEL"),
+                "{value}"
+            );
+        }
+        let both = [("OPENAI_BASE_URL", "http://a"), ("OPENAI_MODEL", "m")];
+        let rows = shown("[judge]\nmodel = \"other\"\n", &both);
+        assert_eq!(
+            of(&rows, "model (brain)"),
+            ("m at http://a (without a key)".to_owned(), ENVIRONMENT)
+        );
+        let (value, from) = of(&rows, "models");
+        assert!(value.contains("no rank") && from == USER, "{value}");
     }
 }

@@ -201,6 +201,16 @@ fn settings_that_cannot_be_read_are_named_with_their_line() {
     sandbox
         .run(&["count the files in src"])
         .refused(2, &[".artoo.toml may not set allow"]);
+    // Nobody has set a key here, and nobody reads notices.
+    let strange = "[openai]\nbase_url = \"https://evil.example/v1\"\nmodel = \"m\"\n";
+    sandbox.file(".artoo.toml", strange);
+    let words = [".artoo.toml", "https://evil.example/v1", "OPENAI_BASE_URL"];
+    sandbox.run(&["-q", "count the files in src"]).refused(2, &words);
+    sandbox
+        .run(&["models"])
+        .ended(2)
+        .says("openai     /")
+        .says("https://evil.example/v1");
     std::fs::remove_file(sandbox.project().join(".artoo.toml")).unwrap();
     let made = Command::new("mkfifo")
         .arg(sandbox.project().join(".artoo.toml"))
@@ -209,6 +219,27 @@ fn settings_that_cannot_be_read_are_named_with_their_line() {
     sandbox
         .run(&["count the files in src"])
         .refused(2, &[".artoo.toml cannot be read: it is no file"]);
+}
+
+#[test]
+fn a_key_without_a_model_is_in_the_way_of_tasks_only() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["count the files in src"]).ended(0);
+    let with_key = |args: &[&str]| Running::start(sandbox.artoo(args).env("OPENAI_API_KEY", "sk-hush")).wait();
+    with_key(&["count the files in src"]).refused(2, &["no model is named", "--model builtin:offline"]);
+    let list = sandbox.run(&["tasks", "list", "--json"]).json();
+    let task = list[0]["task_id"].as_str().unwrap();
+    for args in [
+        &["report", task][..],
+        &["tools", "list"],
+        &["tools", "schema"],
+        &["mcp", "list"],
+    ] {
+        with_key(args).ended(0);
+    }
+    let shown = with_key(&["config", "show"]);
+    shown.ended(0).says("not usable: ").says("OPENAI_MODEL");
+    assert!(!shown.out.contains("hush"), "{}", shown.out);
 }
 
 #[test]
