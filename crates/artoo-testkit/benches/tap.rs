@@ -150,7 +150,7 @@ fn observed(item: TapItem) -> Observed {
             to_seq: gap.to_seq,
             count: gap.count,
             deeds: gap.deeds,
-            rows: 0,
+            ..Gap::default()
         }),
     }
 }

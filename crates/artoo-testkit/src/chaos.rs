@@ -1,7 +1,7 @@
 //! Plays a [`Trial`]: the whole system with everything against it, looked at after every single step (design §2).
 //!
-//! Owns when what happens, and what must hold beside the [`laws`]: every task ends once and in time, nothing is left
-//! behind, and a replay decides the same.
+//! Owns when what happens, which process goes on with which task, and what must hold beside the [`laws`]: every task ends once and in
+//! time, nothing is left behind, and a replay decides the same.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub struct Run {
     pub causes: Vec<Cause>,
     /// Processes that died on the way.
     pub crashes: u64,
+    /// Most tasks that one of them left to be gone on with.
+    pub open_at_once: usize,
     /// The world at its end.
     pub world: World<Scene>,
     /// Everything that was wrong, that of the step that was wrong first; empty when all laws hold.
@@ -58,9 +60,10 @@ pub fn play_with(trial: &Trial, saboteur: Option<Saboteur>) -> Result<Run, Promp
     let mut random = Random::new(trial.seed ^ 0x5eed);
     let settings = Settings {
         max_tokens: trial.max_tokens,
+        max_cost: trial.max_cents.map(f64::from),
         ..Settings::default()
     };
-    let mut world = whole::system(&settings, scene(trial, &mut random))?.sabotaged(saboteur);
+    let mut world = whole::system(&settings, scene(trial, &mut random))?.sabotaged(saboteur.clone());
     if trial.pace > 0 {
         world = world.paced(random.number(), Millis(trial.pace));
     }
@@ -88,29 +91,70 @@ pub fn play_with(trial: &Trial, saboteur: Option<Saboteur>) -> Result<Run, Promp
         crashes: 0,
         // Sometimes on the way, and at the end anyway; whoever goes on after a crash replays too.
         replayed_at: if random.chance(15) { random.below(200) } else { u64::MAX },
+        waiting: Vec::new(),
+        open_at_once: 0,
+        unknown: Unknown::Leave,
     };
-    let wrongs = match play.until_rest(&mut world) {
-        Ok(End::AtRest) => play.at_rest(&world)?,
-        Ok(End::NeverBegun) => never_begun(&world),
-        Ok(End::Over) => play.over(&world)?,
+    let mut wrongs = match play.until_rest(&mut world) {
+        Ok(()) => play.at_rest(&world)?,
         Err(wrongs) => wrongs,
     };
+    if let (Some(cut), true) = (trial.cut, wrongs.is_empty()) {
+        wrongs = taken_up_elsewhere(&settings, trial, &world, cut, saboteur)?;
+    }
     let ends = tasks.iter().filter_map(|task| whole::end(&world, task));
     Ok(Run {
         causes: ends.map(|end| end.cause).collect(),
         crashes: play.crashes,
+        open_at_once: play.open_at_once,
         world,
         wrongs,
     })
 }
 
-/// How a play ends, unless a law is broken.
-enum End {
-    AtRest,
-    /// The process died before the task was written down: nobody goes on.
-    NeverBegun,
-    /// The process died after the end of the task was written down: nobody has to go on.
-    Over,
+/// A journal of a world is cut behind any of its records, and a process of another world takes it up, whatever the first one did
+/// behind that record: the task has to end, and the whole journal to replay.
+fn taken_up_elsewhere(
+    settings: &Settings,
+    trial: &Trial,
+    from: &World<Scene>,
+    cut: u64,
+    saboteur: Option<Saboteur>,
+) -> Result<Vec<String>, PromptError> {
+    let mut random = Random::new(cut);
+    let Some((task, records)) = random
+        .pick(&trial.tasks)
+        .map(|wanted| whole::input(wanted.number, "", false).task_id)
+        .map(|task| (task.clone(), from.journals.on_disk(&task)))
+        .filter(|(_, records)| records.len() > 3)
+    else {
+        return Ok(Vec::new());
+    };
+    let left = 2 + usize::try_from(random.below(records.len() as u64 - 2)).unwrap_or_default();
+    let records = records.get(..left).unwrap_or(records);
+    if laws::has_end(records) {
+        return Ok(Vec::new());
+    }
+    let mut scene = scene(trial, &mut random);
+    scene.machine = from.surroundings.machine.clone();
+    let mut world = whole::system(settings, scene)?.sabotaged(saboteur);
+    world.put(&task, records);
+    let back_at = records.last().map_or_else(whole::morning, |record| record.at);
+    let at = |wrong: String| format!("cut behind record {left}: {wrong}");
+    if let Err(wrong) = whole::crash_and_resume(settings, &mut world, &task, back_at, Unknown::Leave) {
+        return Ok(vec![at(wrong)]);
+    }
+    if !world.run(MOST_EVENTS) {
+        return Ok(vec![at(format!("no rest after {MOST_EVENTS} events"))]);
+    }
+    let mut wrongs = world.faults.clone();
+    let records = world.journals.records(&task);
+    if !laws::has_end(records) {
+        wrongs.push("a task has no FinalResult".to_owned());
+    }
+    wrongs.extend(laws::broken(records, &whole::offered()));
+    wrongs.extend(whole::not_the_same(settings, task.suffix(), records)?);
+    Ok(wrongs.into_iter().map(at).collect())
 }
 
 struct Play<'a, F: Iterator<Item = Fault>> {
@@ -123,10 +167,15 @@ struct Play<'a, F: Iterator<Item = Fault>> {
     deadline: Timestamp,
     crashes: u64,
     replayed_at: u64,
+    /// Tasks that lie on the disk since a process died; the last one is taken up next.
+    waiting: Vec<TaskId>,
+    open_at_once: usize,
+    /// What the person says about what may have happened.
+    unknown: Unknown,
 }
 
 impl<F: Iterator<Item = Fault>> Play<'_, F> {
-    fn until_rest(&mut self, world: &mut World<Scene>) -> Result<End, Vec<String>> {
+    fn until_rest(&mut self, world: &mut World<Scene>) -> Result<(), Vec<String>> {
         self.light(world);
         for _ in 0..MOST_EVENTS {
             let goes_on = world.advance();
@@ -139,12 +188,18 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
                 else {
                     return Err(vec!["a process died without a reason".to_owned()]);
                 };
-                if let Some(end) = self.die(world, crash)? {
-                    return Ok(end);
+                self.die(world, crash)?;
+                if !self.next_process(world, crash.away)? {
+                    return self.look(world);
                 }
                 self.light(world);
             } else if !goes_on {
-                return Ok(End::AtRest);
+                if self.waiting.is_empty() {
+                    return Ok(());
+                }
+                nothing_left(world)?;
+                self.next_process(world, 0)?;
+                self.light(world);
             }
             self.strike(world);
         }
@@ -185,21 +240,17 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
     /// Everything that must hold at the end.
     fn at_rest(&self, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
         let mut wrongs = whole::wrongs_at_rest(self.settings, world)?;
-        if self.tasks.iter().any(|task| whole::end(world, task).is_none()) {
-            wrongs.push("a task has no FinalResult".to_owned());
-        }
-        Ok(wrongs)
-    }
-
-    /// Everything that must hold of what a process left behind that died after the end: the disk holds all of it.
-    fn over(&self, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
-        let mut wrongs = whole::wrongs_of_journals(self.settings, world)?;
-        for (suffix, records) in world.journals.all_on_disk() {
-            if !laws::has_end(records) {
-                wrongs.push(format!("task {suffix}: its FinalResult is not on disk"));
+        for task in self.tasks {
+            let records = world.journals.records(task);
+            if self.crashes > 0 && records.len() < 2 {
+                // The process died before the task was written down: nobody goes on.
+                let done = world.deeds(task);
+                if done > 0 {
+                    wrongs.push(format!("{done} actions of a task that nobody knows of"));
+                }
+            } else if !laws::has_end(records) {
+                wrongs.push("a task has no FinalResult".to_owned());
             }
-            let broken = laws::broken(records, self.offered);
-            wrongs.extend(broken.into_iter().map(|wrong| format!("task {suffix}: {wrong}")));
         }
         Ok(wrongs)
     }
@@ -244,45 +295,62 @@ impl<F: Iterator<Item = Fault>> Play<'_, F> {
         }
     }
 
-    /// The process dies and another one goes on, unless there is nothing to go on with.
-    fn die(&mut self, world: &mut World<Scene>, crash: Crash) -> Result<Option<End>, Vec<String>> {
+    /// The process dies; what of its tasks can be read has to be gone on with.
+    fn die(&mut self, world: &mut World<Scene>, crash: Crash) -> Result<(), Vec<String>> {
         self.crashes += 1;
-        let Some(task) = self.tasks.first() else {
-            return Ok(Some(End::NeverBegun));
-        };
         // Whoever goes on has made room before.
         world.journals.set_full(false);
         world.surroundings.machine.full = false;
-        world.journals.forget_unwritten(task);
-        if let Some(kept) = crash.power {
-            world.lose_power(task, usize::try_from(kept).unwrap_or_default());
-        }
-        if let Some(torn) = crash.torn {
-            let reread = world.journals.reread(task, usize::try_from(torn).unwrap_or_default());
-            reread.map_err(|wrong| vec![wrong])?;
-        }
-        let records = world.journals.records(task);
-        if records.len() < 2 {
-            return Ok(Some(End::NeverBegun));
-        }
-        if laws::has_end(records) {
-            return Ok(Some(End::Over));
+        for task in self.tasks {
+            world.forget_unwritten(task);
+            if let Some(kept) = crash.power {
+                world.lose_power(task, usize::try_from(kept).unwrap_or_default());
+            }
+            if let Some(torn) = crash.torn {
+                let reread = world.journals.reread(task, usize::try_from(torn).unwrap_or_default());
+                reread.map_err(|wrong| vec![wrong])?;
+            }
         }
         // What the disk did not keep has never been said.
         self.watches.clear();
-        let back_at = Timestamp::from_millis(world.now().as_millis().saturating_add(crash.away));
-        self.deadline = Timestamp::from_millis(self.deadline.as_millis().saturating_add(crash.away.max(0)));
-        let unknown = if crash.again { Unknown::DoAgain } else { Unknown::Leave };
-        whole::crash_and_resume(self.settings, world, task, back_at, unknown).map_err(|wrong| vec![wrong])?;
-        Ok(None)
+        self.unknown = if crash.again { Unknown::DoAgain } else { Unknown::Leave };
+        let begun = self.tasks.iter().map(|task| (world.journals.records(task), task));
+        let mut open: Vec<_> = begun
+            .filter(|(records, _)| records.len() >= 2 && !laws::has_end(records))
+            .map(|(records, task)| (records.first().map(|record| record.at), task.clone()))
+            .collect();
+        // The newest first, as the program offers them.
+        open.sort_by_key(|(begun, _)| *begun);
+        self.waiting = open.into_iter().map(|(_, task)| task).collect();
+        self.open_at_once = self.open_at_once.max(self.waiting.len());
+        Ok(())
+    }
+
+    /// Another process begins: with one of the tasks that wait, or with nothing where the person still wants something. `false` where
+    /// nobody has to go on.
+    fn next_process(&mut self, world: &mut World<Scene>, away: i64) -> Result<bool, Vec<String>> {
+        let back_at = Timestamp::from_millis(world.now().as_millis().saturating_add(away));
+        self.deadline = self.deadline.max(back_at).plus(PATIENCE);
+        if let Some(task) = self.waiting.pop() {
+            whole::crash_and_resume(self.settings, world, &task, back_at, self.unknown).map_err(|wrong| vec![wrong])?;
+            return Ok(true);
+        }
+        // Whoever gives a task is there to see it begin.
+        world.crash();
+        if !world.is_spoken_to() {
+            return Ok(false);
+        }
+        whole::begin_anew(self.settings, world, back_at).map_err(|error| vec![error.to_string()])?;
+        Ok(true)
     }
 }
 
-/// A task of which nothing is written down may have left nothing behind.
-fn never_begun(world: &World<Scene>) -> Vec<String> {
-    let done = world.deeds();
-    let wrong = (done > 0).then(|| format!("{done} actions of a task that nobody knows of"));
-    wrong.into_iter().collect()
+/// A process that has come to rest holds no state any more.
+fn nothing_left(world: &World<Scene>) -> Result<(), Vec<String>> {
+    match world.open_tasks() {
+        0 => Ok(()),
+        left => Err(vec![format!("{left} states are left behind")]),
+    }
 }
 
 fn scene(trial: &Trial, random: &mut Random) -> Scene {

@@ -45,9 +45,29 @@ pub struct Journals {
     fuse: Option<u64>,
     dead: bool,
     full: bool,
+    settings: Value,
 }
 
 impl Journals {
+    /// What stands as settings in the first record of every task.
+    #[must_use]
+    pub fn opened_with(mut self, settings: Value) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// A journal as another world left it.
+    pub fn put(&mut self, task: &TaskId, records: &[Record]) {
+        let mut book = Book {
+            phase: Phase::Open,
+            records: records.to_vec(),
+            synced: 0,
+            failed: None,
+        };
+        book.cut(records.len());
+        self.books.insert(task.suffix().to_owned(), book);
+    }
+
     /// Records written so far, of all tasks.
     pub const fn written(&self) -> u64 {
         self.written
@@ -106,6 +126,11 @@ impl Journals {
         self.books
             .iter()
             .map(|(suffix, book)| (suffix.as_str(), book.records.as_slice()))
+    }
+
+    /// Whether anything is written of the task.
+    pub fn has_begun(&self, task: &TaskId) -> bool {
+        self.books.contains_key(task.suffix())
     }
 
     /// Whether nothing may be done for the task any more.
@@ -230,7 +255,7 @@ impl Journals {
             format: FORMAT_VERSION,
             artoo: "simulated".to_owned(),
             task_id: task.clone(),
-            settings: Value::Null,
+            settings: self.settings.clone(),
         };
         let mut book = Book {
             phase: Phase::Open,
@@ -251,7 +276,12 @@ impl Book {
         }
         let waited_for = is_waited_for(&entry);
         let n = self.records.len() as u64 + 1;
-        self.records.push(Record { n, at, entry });
+        self.records.push(Record {
+            n,
+            at,
+            masked: false,
+            entry,
+        });
         if waited_for && self.failed.is_none() {
             self.synced = self.records.len();
         }

@@ -11,6 +11,7 @@ pub mod laws;
 pub mod learning;
 pub mod machine;
 pub mod minds;
+pub mod prices;
 pub mod prompts;
 pub mod random;
 pub mod sabotage;

@@ -1,7 +1,7 @@
 //! A make-believe computer: a handful of files in memory, four tools that act on them, and the checks that look at them.
 //!
-//! Owns its state and a tiny shell grammar, one program a command. Like the real tools it refuses to do more than it was
-//! permitted to; apart from that it judges nothing.
+//! Owns its state and a tiny shell grammar, one program a command. Like the real tools it shows the whole of what it would do, and
+//! refuses to do more than it was permitted to, or anything else than was shown; apart from that it judges nothing.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -78,20 +78,27 @@ impl Machine {
     pub fn assess(&self, invocation: &Invocation) -> Assessment {
         let act = match read(invocation) {
             Ok(act) => act,
-            Err(error) => return assessment(EffectClass::External, Reach::Elsewhere, "", &[], Some(error)),
+            Err(error) => {
+                let invalid = Some(error);
+                return Assessment {
+                    invalid,
+                    ..assessment(EffectClass::External, Reach::Elsewhere, "", &[])
+                };
+            }
         };
         let reach = |path: &str| reach_of(invocation, path);
         match &act {
-            Act::Read { path } => assessment(EffectClass::Read, Reach::Nowhere, path, &[], None),
-            Act::Search { query } => assessment(EffectClass::Fetch, Reach::Nowhere, query, &[], None),
-            Act::Write { path, .. } => {
-                let known = self.files.contains_key(path);
-                let effect = if known {
-                    EffectClass::Modify
-                } else {
-                    EffectClass::Create
+            Act::Read { path } => assessment(EffectClass::Read, Reach::Nowhere, path, &[]),
+            Act::Search { query } => assessment(EffectClass::Fetch, Reach::Nowhere, query, &[]),
+            Act::Write { path, content } => {
+                let (effect, action) = match self.files.get(path) {
+                    Some(old) => (EffectClass::Modify, format!("change {path} from\n{old}\nto\n{content}")),
+                    None => (EffectClass::Create, format!("create {path} with\n{content}")),
                 };
-                assessment(effect, reach(path), path, &[], None)
+                Assessment {
+                    targets: vec![path.clone()],
+                    ..assessment(effect, reach(path), &action, &[])
+                }
             }
             Act::Shell { program, argument } => {
                 let path = absolute(argument);
@@ -102,7 +109,7 @@ impl Machine {
                     _ => (EffectClass::External, Reach::Elsewhere),
                 };
                 let action = format!("{program} {argument}");
-                assessment(effect, reach, action.trim(), &[program], None)
+                assessment(effect, reach, action.trim(), &[program])
             }
         }
     }
@@ -114,6 +121,15 @@ impl Machine {
             // The world has changed since the call was assessed.
             let would = format!("it may {} and would {}", permit.effect, assessed.effect);
             return failed(&would, FailureClass::Environmental);
+        }
+        if permit.confirmed && permit.seen != assessed.fingerprint {
+            return ToolOutput {
+                stale: true,
+                ..failed(
+                    "it is not any more what it was: nothing was done",
+                    FailureClass::Environmental,
+                )
+            };
         }
         self.made.push((invocation.clone(), permit));
         match read(invocation) {
@@ -258,13 +274,7 @@ fn read(invocation: &Invocation) -> Result<Act, String> {
     }
 }
 
-fn assessment(
-    effect: EffectClass,
-    reach: Reach,
-    action: &str,
-    programs: &[&String],
-    invalid: Option<String>,
-) -> Assessment {
+fn assessment(effect: EffectClass, reach: Reach, action: &str, programs: &[&String]) -> Assessment {
     Assessment {
         effect,
         reach,
@@ -272,9 +282,16 @@ fn assessment(
         reason: format!("it would {effect}"),
         programs: programs.iter().map(|program| (*program).clone()).collect(),
         targets: vec![action.to_owned()],
-        invalid,
-        fingerprint: 0,
+        invalid: None,
+        fingerprint: fingerprint(action),
     }
+}
+
+/// A number for what an action would do, the state that it would change included (FNV-1a).
+fn fingerprint(action: &str) -> u64 {
+    action.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 fn said(text: &str) -> ToolOutput {

@@ -3,10 +3,11 @@
 //! Owns what a bad model may say; knows nothing of what must hold nevertheless.
 
 use artoo_protocol::Millis;
-use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall};
+use artoo_protocol::model::{ModelContent, ModelError, ModelReply, ModelRequest, ModelToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::prices;
 use crate::random::Random;
 use crate::scene::{Mind, NEVER};
 use crate::scripted::{criteria, form_name, reply, structured, text_reply, tool_results, verdict};
@@ -51,6 +52,7 @@ pub fn mind(mut random: Random, temper: Temper) -> Mind {
         if let Ok(reply) = &mut value {
             reply.usage.input_tokens = random.below(5_000);
             reply.usage.output_tokens = random.below(1_000);
+            prices::name(request.tier).clone_into(&mut reply.model);
         }
         Reply { after, value }
     })
@@ -66,7 +68,17 @@ fn error(random: &mut Random) -> ModelError {
         },
         2 => ModelError::NotUnderstood { message: message() },
         3..6 => ModelError::Unusable { message: message() },
-        _ => ModelError::Unreadable { message: message() },
+        6 => ModelError::Unreadable { message: message() },
+        // What could not be read was paid for.
+        paid => ModelError::Unreadable { message: message() }.charged(
+            prices::DEAR,
+            Usage {
+                input_tokens: paid * 300,
+                output_tokens: 100,
+                requests: 2,
+                ..Usage::default()
+            },
+        ),
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Owns the wrongs, and which words each of them must call forth. The laws themselves know nothing of them.
 
+use std::collections::BTreeMap;
+
 use artoo_protocol::message::{AuditQuery, Cause, Ending, OutcomeStatus};
-use artoo_protocol::model::{ModelRequest, Tier};
-use artoo_protocol::tool::{Invocation, Permit};
-use artoo_protocol::{CallId, Command, Event, Message, MessageKind, Role};
+use artoo_protocol::model::{ModelRequest, Tier, Usage};
+use artoo_protocol::tool::{Assessment, EffectClass, Invocation, Permit};
+use artoo_protocol::{Answer, CallId, Command, Event, Message, MessageKind, Role};
 use serde_json::Value;
 
 /// One wrong.
@@ -45,11 +47,27 @@ pub enum Wrong {
     MakesUnwritten,
     /// A deadline comes before what was said earlier, and is not written down where the task was stopped.
     Overtakes,
+    /// R3 does under a second name what it does.
+    Repeats,
+    /// R3 shows the person the file, not what would become of it.
+    ShowsLess,
+    /// R3 takes whatever is to be written into a file for what it was shown of it first.
+    OneForAll,
+    /// R7 names nothing where a task is ended from outside before anybody reported on its plan.
+    NamesNothingYet,
+    /// What an answer used is not written down.
+    BooksNothing,
+    /// Nobody is told that a limit was reached.
+    NeverTells,
+    /// A memory that was to be written when the process died is written, and its journal does not say so.
+    StoresUnwritten,
+    /// A role deals with a deadline beside its own task, and the journal does not say why.
+    ExplainsNothing,
 }
 
 impl Wrong {
     /// Every wrong, with words of the law that it breaks.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 25] = [
         (Self::NoEnding, "a task has no FinalResult"),
         (Self::WithoutConsent, "ran without consent"),
         (Self::Twice, "was done twice"),
@@ -67,6 +85,14 @@ impl Wrong {
         (Self::Meddles, "may not send"),
         (Self::MakesUnwritten, "was done twice"),
         (Self::Overtakes, "and the cause is"),
+        (Self::Repeats, "ran more often than the model asked for it"),
+        (Self::ShowsLess, "which is not what would be done"),
+        (Self::OneForAll, "ran without consent"),
+        (Self::NamesNothingYet, "of the plan was not judged and is not named"),
+        (Self::BooksNothing, "were paid"),
+        (Self::NeverTells, "was reached and was not told"),
+        (Self::StoresUnwritten, "replay: "),
+        (Self::ExplainsNothing, "replay: "),
     ];
 }
 
@@ -78,6 +104,10 @@ pub struct Saboteur {
     assessed: Option<Invocation>,
     /// A gap that R4b found in what had matched.
     rejected: bool,
+    /// Whether R7 has a plan that nobody reported on.
+    unreported: bool,
+    /// What R3 was shown of a file first.
+    first: BTreeMap<String, Assessment>,
 }
 
 impl Saboteur {
@@ -87,6 +117,8 @@ impl Saboteur {
             wrong,
             assessed: None,
             rejected: false,
+            unreported: false,
+            first: BTreeMap::new(),
         }
     }
 
@@ -110,9 +142,75 @@ impl Saboteur {
         self.wrong == Wrong::Overtakes
     }
 
+    /// Whether nobody is told of a limit.
+    pub fn never_tells(&self) -> bool {
+        self.wrong == Wrong::NeverTells
+    }
+
+    /// Whether what was pending at a crash is done without a record.
+    pub fn stores_unwritten(&self) -> bool {
+        self.wrong == Wrong::StoresUnwritten
+    }
+
+    /// Whether a journal does not say why something was done beside another task.
+    pub fn explains_nothing(&self) -> bool {
+        self.wrong == Wrong::ExplainsNothing
+    }
+
+    /// Changes an answer as it is written down.
+    pub const fn books(&self, answer: &mut Answer) {
+        if let (Wrong::BooksNothing, Answer::Model(Ok(reply))) = (self.wrong, answer) {
+            reply.usage = Usage {
+                requests: 1,
+                input_tokens: 0,
+                output_tokens: 0,
+                ..reply.usage
+            };
+        }
+    }
+
     /// Changes what a role hears; `false` when it does not hear it at all.
-    pub fn hears(&self, role: Role, event: &mut Event) -> bool {
+    pub fn hears(&mut self, role: Role, event: &mut Event) -> bool {
         match (self.wrong, role, event) {
+            (Wrong::NamesNothingYet, Role::R7, Event::Message { envelope }) => {
+                match envelope.payload.kind() {
+                    MessageKind::DispatchManifest => self.unreported = true,
+                    MessageKind::ReplanRequest | MessageKind::OutcomeSummary => self.unreported = false,
+                    _ => {}
+                }
+                true
+            }
+            (
+                Wrong::ShowsLess,
+                Role::R3,
+                Event::Answer {
+                    answer: Answer::Assessed(assessment),
+                    ..
+                },
+            ) => {
+                if let Some(path) = assessment.targets.first() {
+                    assessment.action.clone_from(path);
+                    assessment.fingerprint = 0;
+                }
+                true
+            }
+            (
+                Wrong::OneForAll,
+                Role::R3,
+                Event::Answer {
+                    answer: Answer::Assessed(assessment),
+                    ..
+                },
+            ) => {
+                if assessment.effect == EffectClass::Modify
+                    && let Some(path) = assessment.targets.first()
+                {
+                    let first = self.first.entry(path.clone()).or_insert_with(|| assessment.clone());
+                    assessment.action.clone_from(&first.action);
+                    assessment.fingerprint = first.fingerprint;
+                }
+                true
+            }
             (Wrong::Oversleeps, Role::R2 | Role::R3 | Role::R7, Event::Wake) => false,
             (Wrong::KeepsState, Role::R3, Event::Message { envelope }) => !matches!(
                 envelope.payload.kind(),
@@ -140,6 +238,24 @@ impl Saboteur {
     fn changes(&mut self, role: Role, command: &mut Command, more: &mut Vec<Command>) -> bool {
         if let (Role::R3, Command::Assess { invocation, .. }) = (role, &*command) {
             self.assessed = Some(invocation.clone());
+        }
+        if let (
+            Wrong::Repeats,
+            Command::RunTool {
+                task_id,
+                call,
+                invocation,
+                permit,
+            },
+        ) = (self.wrong, &*command)
+            && permit.effect >= EffectClass::Create
+        {
+            more.push(Command::RunTool {
+                task_id: task_id.clone(),
+                call: CallId(call.0 + 1_000_000),
+                invocation: invocation.clone(),
+                permit: *permit,
+            });
         }
         let Command::Publish { task_id, message } = command else {
             return true;
@@ -177,6 +293,10 @@ impl Saboteur {
                 result.cause = Cause::WithinThreshold;
             }
             (Wrong::NamesNothing, Message::FinalResult(result)) => {
+                result.unmet.clear();
+                result.unverified.clear();
+            }
+            (Wrong::NamesNothingYet, Message::FinalResult(result)) if self.unreported => {
                 result.unmet.clear();
                 result.unverified.clear();
             }

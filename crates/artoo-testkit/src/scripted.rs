@@ -197,6 +197,7 @@ pub fn reply(content: ModelContent) -> ModelReply {
         output_tokens: 10,
         cached_tokens: 0,
         requests: 1,
+        estimated: false,
     };
     ModelReply {
         content,

@@ -34,8 +34,14 @@ pub struct Trial {
     pub person_takes: u64,
     /// Hard limit of tokens.
     pub max_tokens: Option<u64>,
+    /// Hard limit of money, in cents.
+    #[serde(default)]
+    pub max_cents: Option<u32>,
     /// What happens from outside, in this order.
     pub faults: Vec<Fault>,
+    /// Afterwards a journal is cut behind any record, and a process of another world takes it up.
+    #[serde(default)]
+    pub cut: Option<u64>,
 }
 
 /// One task.
@@ -98,10 +104,15 @@ impl Trial {
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let random = &mut random;
-        // A process that takes tasks up takes up one, so a world with crashes has one.
+        // A second stream, so that what is thrown of the first stands where it stood.
+        let second = &mut Random::new(seed ^ 0x5ec0_0d00);
         let crashes = if random.chance(35) { 1 + random.below(3) } else { 0 };
         let more = if crashes > 0 { 0 } else { random.below(3) };
-        let tasks = (0..=more).map(|at| wanted(random, seed, at)).collect();
+        let mut tasks: Vec<Wanted> = (0..=more).map(|at| wanted(random, seed, at)).collect();
+        if crashes > 0 && second.chance(50) {
+            let more = 1 + second.below(2);
+            tasks.extend((1..=more).map(|at| wanted(second, seed, at)));
+        }
         let mut faults: Vec<Fault> = (0..crashes).map(|_| at(random, |r| Blow::Crash(crash(r)))).collect();
         let others: [fn(&mut Random) -> Blow; 5] = [
             |r| Blow::Clock(clock(r)),
@@ -131,7 +142,11 @@ impl Trial {
             consents: (0..8).filter_map(|_| random.pick(&consents).copied()).collect(),
             person_takes: random.below(60_000),
             max_tokens: random.chance(8).then(|| 1 + random.below(60_000)),
+            max_cents: second
+                .chance(8)
+                .then(|| 1 + u32::try_from(second.below(60)).unwrap_or_default()),
             faults,
+            cut: second.chance(10).then(|| second.number()),
         }
     }
 
@@ -173,6 +188,8 @@ impl Trial {
         offer(&|t| t.memory_takes = 0);
         offer(&|t| t.person_takes = 0);
         offer(&|t| t.max_tokens = None);
+        offer(&|t| t.max_cents = None);
+        offer(&|t| t.cut = None);
         for keep in [1, self.consents.len() / 2] {
             offer(&|t| t.consents.truncate(keep));
         }

@@ -2,27 +2,33 @@
 //!
 //! Owns the composition for tests. The auditor only observes and has no part in a run, so it is left out.
 
+mod wrongs;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use artoo_bus::journal::summary;
+use artoo_bus::journal::read;
 use artoo_bus::{Budget, Difference, Meter, Runtime, recover_role, replay_role};
 use artoo_executor::{Executor, Settings as ExecutorSettings};
 use artoo_ggs::{Controller, Params};
 use artoo_memory::MemoryActor;
 use artoo_perceiver::Perceiver;
 use artoo_planner::{Limits, Planner};
-use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::message::{FinalResult, UserInput};
+use artoo_protocol::journal::Record;
+use artoo_protocol::message::{ConfirmationRequest, Consent, FinalResult, UserInput};
 use artoo_protocol::prompt::PromptError;
-use artoo_protocol::{Actor, Answer, CallId, Command, Event, Message, Millis, Role, TaskId, Timestamp};
+use artoo_protocol::{Actor, CallId, Event, Message, Millis, Role, TaskId, Timestamp};
 use artoo_validators::{AgentValidator, MetaValidator, agent, meta};
+use serde_json::json;
 
-use crate::laws;
+use crate::journal::Journals;
 use crate::machine;
+use crate::prices::price;
 use crate::sabotage::Saboteur;
 use crate::scene::Scene;
 use crate::world::World;
+
+pub use wrongs::{not_the_same, wrongs, wrongs_at_rest, wrongs_of_journals};
 
 /// The settings of a system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +39,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Hard limit of tokens.
     pub max_tokens: Option<u64>,
+    /// Hard limit of money, in cents.
+    pub max_cost: Option<f64>,
 }
 
 impl Settings {
@@ -40,9 +48,9 @@ impl Settings {
     pub fn meter(&self) -> Meter {
         let budget = Budget {
             max_tokens: self.max_tokens,
-            max_cost: None,
+            max_cost: self.max_cost,
         };
-        Meter::new(budget, Arc::new(|_, _| 0.0))
+        Meter::new(budget, Arc::new(price))
     }
 }
 
@@ -56,15 +64,31 @@ pub fn morning() -> Timestamp {
 /// # Errors
 /// [`PromptError`] when an embedded prompt is broken.
 pub fn system(settings: &Settings, scene: Scene) -> Result<World<Scene>, PromptError> {
-    Ok(World::new(morning(), scene)
-        .metered(settings.meter())
-        .with(perceiver()?)
-        .with(planner(settings)?)
-        .with(executor())
-        .with(agent_validator())
-        .with(meta_validator(settings))
-        .with(MemoryActor::new())
-        .with(controller(settings)))
+    let mut world = World::new(morning(), scene).metered(settings.meter());
+    let limits = json!({"max_tokens": settings.max_tokens, "max_cost": settings.max_cost});
+    world.journals = Journals::default().opened_with(limits);
+    seat(settings, &mut world)?;
+    Ok(world)
+}
+
+/// Another process begins at `now`, with nothing to go on with.
+///
+/// # Errors
+/// [`PromptError`] when an embedded prompt is broken.
+pub fn begin_anew(settings: &Settings, world: &mut World<Scene>, now: Timestamp) -> Result<(), PromptError> {
+    world.begin_anew(now, settings.meter());
+    seat(settings, world)
+}
+
+fn seat(settings: &Settings, world: &mut World<Scene>) -> Result<(), PromptError> {
+    world.seat(perceiver()?);
+    world.seat(planner(settings)?);
+    world.seat(executor());
+    world.seat(agent_validator());
+    world.seat(meta_validator(settings));
+    world.seat(MemoryActor::new());
+    world.seat(controller(settings));
+    Ok(())
 }
 
 /// Puts the whole system on the runtime that programs use.
@@ -80,6 +104,27 @@ pub fn host(settings: &Settings, runtime: Runtime) -> Result<Runtime, PromptErro
         .spawn(meta_validator(settings))
         .spawn(MemoryActor::new())
         .spawn(controller(settings)))
+}
+
+/// Puts roles on the runtime that programs use which go on where a journal ends; what was cut off is not done again.
+///
+/// # Errors
+/// In words, when an embedded prompt is broken or a role cannot be recovered from the journal.
+pub fn host_again(settings: &Settings, runtime: Runtime, records: &[Record]) -> Result<Runtime, String> {
+    fn hosted<A: Actor>(runtime: Runtime, actor: A, records: &[Record]) -> Result<Runtime, String> {
+        let mut recovered = recover_role(actor, records).map_err(|difference| cannot_go_on(&difference))?;
+        recovered.settle(&BTreeSet::new());
+        let (actor, start) = recovered.into_start();
+        Ok(runtime.resume(actor, start))
+    }
+    let broken = |error: PromptError| error.to_string();
+    let runtime = hosted(runtime, perceiver().map_err(broken)?, records)?;
+    let runtime = hosted(runtime, planner(settings).map_err(broken)?, records)?;
+    let runtime = hosted(runtime, executor(), records)?;
+    let runtime = hosted(runtime, agent_validator(), records)?;
+    let runtime = hosted(runtime, meta_validator(settings), records)?;
+    let runtime = hosted(runtime, MemoryActor::new(), records)?;
+    hosted(runtime, controller(settings), records)
 }
 
 fn perceiver() -> Result<Perceiver, PromptError> {
@@ -136,7 +181,8 @@ pub fn crash_and_resume(
     unknown: Unknown,
 ) -> Result<(), String> {
     world.crash();
-    let records = world.take_up(task, back_at);
+    let settled = settled(world.journals.records(task), unknown)?;
+    let records = world.take_up(task, back_at, &settled);
     let forgets = world.saboteur.as_ref().is_some_and(Saboteur::forgets_spending);
     world.restore(settings.meter(), if forgets { &[] } else { &records });
     let broken = |error: PromptError| error.to_string();
@@ -151,11 +197,38 @@ pub fn crash_and_resume(
     Ok(())
 }
 
+/// What the person is asked before a task goes on, as the program asks it, and what they say.
+fn settled(records: &[Record], unknown: Unknown) -> Result<Vec<(ConfirmationRequest, Consent)>, String> {
+    let recovered = recover_role(executor(), records).map_err(|difference| cannot_go_on(&difference))?;
+    let task = read::task_id(records).filter(|_| !recovered.aborted);
+    let asked = task.into_iter().flat_map(|task| {
+        recovered
+            .unsettled()
+            .map(|(call, invocation, permit)| ConfirmationRequest {
+                request_id: format!("resume-{call}"),
+                task_id: task.clone(),
+                subtask_id: invocation.subtask_id.clone(),
+                tool: invocation.tool.clone(),
+                effect: permit.effect,
+                action: format!("{} {}", invocation.tool, invocation.input),
+                reason: "it was interrupted".to_owned(),
+                grant: None,
+            })
+    });
+    let consent = match unknown {
+        Unknown::Leave => Consent::No,
+        Unknown::DoAgain => Consent::Yes,
+    };
+    Ok(asked.map(|request| (request, consent)).collect())
+}
+
+fn cannot_go_on(difference: &Difference) -> String {
+    let (was, is) = (&difference.recorded, &difference.produced);
+    format!("cannot go on: {difference}; recorded {was:?}; now {is:?}")
+}
+
 fn go_on<A: Actor>(world: &mut World<Scene>, actor: A, records: &[Record], unknown: Unknown) -> Result<(), String> {
-    let mut recovered = recover_role(actor, records).map_err(|difference| {
-        let (was, is) = (&difference.recorded, &difference.produced);
-        format!("cannot go on: {difference}; recorded {was:?}; now {is:?}")
-    })?;
+    let mut recovered = recover_role(actor, records).map_err(|difference| cannot_go_on(&difference))?;
     let again: BTreeSet<CallId> = match unknown {
         Unknown::Leave => BTreeSet::new(),
         Unknown::DoAgain => recovered.unsettled().map(|(call, _, _)| call).collect(),
@@ -238,85 +311,6 @@ pub fn end<'a>(world: &'a World<Scene>, task: &'a TaskId) -> Option<&'a FinalRes
 /// The names of the tools that there are.
 pub fn offered() -> Vec<String> {
     machine::tools().into_iter().map(|tool| tool.name).collect()
-}
-
-/// Everything that is wrong with a world at rest: laws broken, state left behind, sums that are none, decisions that a replay
-/// does not give.
-///
-/// # Errors
-/// [`PromptError`] when an embedded prompt is broken.
-pub fn wrongs(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
-    let mut wrongs = world.faults.clone();
-    let offered = offered();
-    for (suffix, records) in world.journals.all() {
-        let broken = laws::broken(records, &offered);
-        wrongs.extend(broken.into_iter().map(|wrong| format!("task {suffix}: {wrong}")));
-    }
-    wrongs.extend(wrongs_at_rest(settings, world)?);
-    Ok(wrongs)
-}
-
-/// The same without what [`Watch`](laws::Watch) sees while it happens.
-///
-/// # Errors
-/// [`PromptError`] when an embedded prompt is broken.
-pub fn wrongs_at_rest(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
-    let mut wrongs = wrongs_of_journals(settings, world)?;
-    let all_ended = world.journals.all().all(|(_, records)| laws::has_end(records));
-    if all_ended && world.open_tasks() > 0 {
-        wrongs.push(format!("{} states are left behind", world.open_tasks()));
-    }
-    Ok(wrongs)
-}
-
-/// What is wrong with the journals alone: decisions that a replay does not give, sums that are none.
-///
-/// # Errors
-/// [`PromptError`] when an embedded prompt is broken.
-pub fn wrongs_of_journals(settings: &Settings, world: &World<Scene>) -> Result<Vec<String>, PromptError> {
-    let mut wrongs = Vec::new();
-    for (suffix, records) in world.journals.all_on_disk() {
-        wrongs.extend(not_the_same(settings, suffix, records)?);
-        wrongs.extend(sums(records).map(|wrong| format!("task {suffix}: {wrong}")));
-    }
-    Ok(wrongs)
-}
-
-/// Where a replay decides otherwise, in words.
-///
-/// # Errors
-/// [`PromptError`] when an embedded prompt is broken.
-pub fn not_the_same(settings: &Settings, suffix: &str, records: &[Record]) -> Result<Vec<String>, PromptError> {
-    let words = |difference: &Difference| {
-        let (was, is) = (&difference.recorded, &difference.produced);
-        format!("task {suffix}: replay: {difference}; recorded {was:?}; now {is:?}")
-    };
-    Ok(replayed(settings, records)?.iter().map(words).collect())
-}
-
-/// What the accounts say is what stands in the journal.
-fn sums(records: &[Record]) -> Option<String> {
-    let costs = summary::costs(records);
-    let (mut calls, mut input, mut output) = (0, 0, 0);
-    for record in records {
-        match &record.entry {
-            Entry::Commanded {
-                command: Command::CallModel { .. },
-                ..
-            } => calls += 1,
-            Entry::Answered {
-                answer: Answer::Model(Ok(reply)),
-                ..
-            } => {
-                input += reply.usage.input_tokens;
-                output += reply.usage.output_tokens;
-            }
-            _ => {}
-        }
-    }
-    let counted = (costs.calls.len(), costs.usage.input_tokens, costs.usage.output_tokens);
-    (counted != (calls, input, output) || costs.sequential_calls > calls)
-        .then(|| format!("the accounts say {counted:?}, the journal {:?}", (calls, input, output)))
 }
 
 /// Long enough for any run of these tests to come to rest by itself.

@@ -7,13 +7,16 @@
 mod again;
 mod perform;
 mod seat;
+mod till;
+mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use artoo_bus::{Meter, Start, beside};
 use artoo_protocol::journal::{Entry, StepCause};
 use artoo_protocol::{
-    Actor, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp, route,
+    Actor, Answer, CallId, Command, Envelope, EnvelopeId, Event, Message, MessageKind, Millis, Role, TaskId, Timestamp,
+    route,
 };
 
 use crate::journal::Journals;
@@ -21,6 +24,9 @@ use crate::random::Random;
 use crate::sabotage::Saboteur;
 use crate::surroundings::Surroundings;
 use seat::Seat;
+use till::Till;
+
+pub use till::Paid;
 
 enum Due {
     Deliver { role: Role, event: Event },
@@ -58,6 +64,12 @@ pub struct World<S> {
     /// Actions that leave something behind, by task and call, that really happened: how often, and whether a lost journal may
     /// have forgotten them.
     performed: BTreeMap<(String, CallId), perform::Done>,
+    /// The same by what was done, whatever the call.
+    deeds: BTreeMap<String, perform::Deed>,
+    /// What models were paid.
+    till: Till,
+    /// What the person will say about tasks that lie still since their process ended.
+    held: Vec<((Timestamp, u64), Due)>,
     /// Those that the person wants done once more after a crash.
     again: BTreeSet<(String, CallId)>,
     /// The last action still happens though the process dies with its intention.
@@ -83,6 +95,9 @@ impl<S: Surroundings> World<S> {
             starting: Vec::new(),
             meter: Meter::unlimited(),
             performed: BTreeMap::new(),
+            deeds: BTreeMap::new(),
+            till: Till::default(),
+            held: Vec::new(),
             again: BTreeSet::new(),
             last_deed: false,
             saboteur: None,
@@ -99,8 +114,13 @@ impl<S: Surroundings> World<S> {
     /// Adds a role.
     #[must_use]
     pub fn with(mut self, actor: impl Actor) -> Self {
-        self.seats.push(Seat::new(actor, BTreeMap::new(), self.now));
+        self.seat(actor);
         self
+    }
+
+    /// Adds a role that knows no task.
+    pub fn seat(&mut self, actor: impl Actor) {
+        self.seats.push(Seat::new(actor, BTreeMap::new(), self.now));
     }
 
     /// Lets every message and answer take up to `most` on its way, so that roles interleave differently for every seed.
@@ -128,9 +148,15 @@ impl<S: Surroundings> World<S> {
         self.enqueue(self.now.plus(after), Due::Say { from, message });
     }
 
-    /// Actions that really happened and leave something behind.
-    pub fn deeds(&self) -> usize {
-        self.performed.len()
+    /// Actions for a task that really happened and leave something behind.
+    pub fn deeds(&self, task: &TaskId) -> usize {
+        let of_task = |(suffix, _): &&(String, CallId)| suffix == task.suffix();
+        self.performed.keys().filter(of_task).count()
+    }
+
+    /// What models were paid for a task, by its suffix.
+    pub fn paid(&self, suffix: &str) -> Paid {
+        self.till.paid(suffix)
     }
 
     /// State that roles still hold; zero after every task has ended.
@@ -189,10 +215,7 @@ impl<S: Surroundings> World<S> {
             Event::Answer { task_id, call, answer } => {
                 let (call, answer) = (*call, answer.clone());
                 if written == Written::Now {
-                    let used = perform::model_use(&answer);
-                    let answered = Entry::Answered { role, call, answer };
-                    self.journals.record(task_id, self.now, answered);
-                    self.charge(task_id, used);
+                    self.take_answer(role, task_id, call, &answer);
                 }
                 (Some(task_id.clone()), StepCause::Answer { call })
             }
@@ -213,58 +236,30 @@ impl<S: Surroundings> World<S> {
         self.step(index, event, task.as_ref());
     }
 
-    /// A deadline has come. As with the driver, what was said to the role before is heard first: the next of it now, and the
-    /// deadline again after that.
-    fn time_is_up(&mut self, deadline: Timestamp, index: usize) {
-        self.now = self.now.max(deadline);
-        let Some(role) = self.seats.get(index).map(|seat| seat.actor.role()) else {
-            return;
+    /// Writes an answer down and counts what it cost.
+    fn take_answer(&mut self, role: Role, task: &TaskId, call: CallId, answer: &Answer) {
+        let before = self.journals.written();
+        let mut booked = answer.clone();
+        if let Some(saboteur) = &self.saboteur {
+            saboteur.books(&mut booked);
+        }
+        let answered = Entry::Answered {
+            role,
+            call,
+            answer: booked,
         };
-        let said = |due: &Due| matches!(due, Due::Deliver { role: to, event: Event::Message { .. } } if *to == role);
-        let mut waiting = self.queue.iter().find(|(_, due)| said(due)).map(|(at, _)| *at);
-        if self.saboteur.as_ref().is_some_and(Saboteur::overtakes) {
-            waiting = None;
+        self.journals.record(task, self.now, answered);
+        if self.journals.written() > before {
+            self.till.pay(task.suffix(), role, call, answer);
         }
-        match waiting.and_then(|at| self.queue.remove(&at)) {
-            Some(Due::Deliver { role, event }) => self.deliver(role, event, Written::Now),
-            Some(Due::Say { .. }) | None => self.wake(index, deadline),
-        }
-    }
-
-    fn wake(&mut self, index: usize, deadline: Timestamp) {
-        self.note_wake(index);
-        if self.journals.is_dead() {
-            return;
-        }
-        self.step(index, Event::Wake, None);
-        if let Some(seat) = self.seats.get_mut(index)
-            && seat.actor.deadline() == Some(deadline)
-        {
-            seat.stuck = Some(deadline);
-            let role = seat.actor.role();
-            self.faults.push(format!("{role}'s deadline {deadline} does not move"));
-        }
-    }
-
-    /// Writes a wake into the journals of a role's tasks.
-    fn note_wake(&mut self, index: usize) {
-        let (now, cause) = (self.now, StepCause::Wake);
-        let overtakes = self.saboteur.as_ref().is_some_and(Saboteur::overtakes);
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let role = seat.actor.role();
-        let journals = &mut self.journals;
-        seat.tasks
-            .retain(|_, task| !(journals.has_finished(task) || overtakes && journals.has_ended(task)));
-        for task in seat.tasks.values() {
-            journals.record(task, now, Entry::Stepped { role, now, cause });
-        }
+        self.charge(task, answer);
     }
 
     fn step(&mut self, index: usize, mut event: Event, task: Option<&TaskId>) {
         let now = self.now;
         let Some(seat) = self.seats.get_mut(index) else { return };
         let role = seat.actor.role();
-        if let Some(saboteur) = &self.saboteur
+        if let Some(saboteur) = &mut self.saboteur
             && !saboteur.hears(role, &mut event)
         {
             return;
@@ -274,7 +269,8 @@ impl<S: Surroundings> World<S> {
             saboteur.wants(role, &mut commands);
         }
         let cause = StepCause::Wake;
-        for other in task.into_iter().flat_map(|task| beside(task, &commands)) {
+        let task_of_step = task.filter(|_| !self.saboteur.as_ref().is_some_and(Saboteur::explains_nothing));
+        for other in task_of_step.into_iter().flat_map(|task| beside(task, &commands)) {
             self.journals.record(other, now, Entry::Stepped { role, now, cause });
         }
         for command in commands {

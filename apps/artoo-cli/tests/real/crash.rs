@@ -3,6 +3,8 @@
 //! A run counts the records of its journal and is killed at a chosen one; some are killed a second time while they go on. The
 //! files must then be those of an undisturbed run. `ARTOO_CRASH_ROUNDS` asks for more rounds than the few of every day.
 
+mod cuts;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

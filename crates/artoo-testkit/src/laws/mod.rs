@@ -88,7 +88,16 @@ impl<'a> Watch<'a> {
                 self.before_r7.remove(seq);
                 self.naming.r7_took(*seq);
             }
-            Entry::Opened { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => {}
+            Entry::Stepped {
+                role,
+                cause: StepCause::Answer { call },
+                ..
+            } => {
+                let wrong = self.costs.heard(*role, *call);
+                self.wrongs.extend(wrong);
+            }
+            Entry::Opened { settings, .. } => self.costs.opened(settings),
+            Entry::Stepped { .. } | Entry::Closed { .. } => {}
         }
     }
 
@@ -130,10 +139,10 @@ impl<'a> Watch<'a> {
             self.before_r7.insert(envelope.seq);
         }
         self.naming.said(envelope);
-        self.heard(&envelope.payload);
+        self.heard(from, &envelope.payload);
     }
 
-    fn heard(&mut self, message: &Message) {
+    fn heard(&mut self, from: Role, message: &Message) {
         match message {
             Message::DispatchManifest(manifest) => self.planned(manifest),
             Message::SubTask(subtask) => self.dispatched(subtask),
@@ -155,14 +164,22 @@ impl<'a> Watch<'a> {
             }
             Message::ReplanRequest(request) => self.gap(request),
             Message::PlanDirective(directive) => self.directed(directive),
-            Message::ConfirmationRequest(request) => self.actions.asked(request),
+            // Whether something cut off is done again is asked by who resumes, and is no yes to a new action.
+            Message::ConfirmationRequest(_) if from == Role::Runtime => {}
+            Message::ConfirmationRequest(request) => {
+                let wrong = self.actions.asked(request);
+                self.wrongs.extend(wrong);
+            }
             Message::ConfirmationAnswer(answer) => self.actions.decided(answer),
             Message::BudgetReached(reached) => {
                 let wrongs = self.costs.told(reached);
                 self.wrongs.extend(wrongs);
             }
             Message::TaskResumed(_) => self.costs.resumed(),
-            Message::TaskAborted(_) => self.aborted = true,
+            Message::TaskAborted(_) => {
+                self.aborted = true;
+                self.costs.over();
+            }
             Message::FinalResult(result) => self.ended(result),
             // Nothing to be said about the rest.
             _ => {}
@@ -270,7 +287,12 @@ impl<'a> Watch<'a> {
         self.costs.commanded(role, command);
         match command {
             Command::Assess { call, invocation, .. } => self.actions.assessing(*call, invocation),
-            Command::RunTool { invocation, permit, .. } => self.runs(role, invocation, *permit),
+            Command::RunTool {
+                call,
+                invocation,
+                permit,
+                ..
+            } => self.runs(role, *call, invocation, *permit),
             Command::CallModel { .. } if matches!(role, Role::R5 | Role::R6 | Role::R7) => {
                 self.wrong(format!("{role} asked a model"));
             }
@@ -285,26 +307,31 @@ impl<'a> Watch<'a> {
     }
 
     fn answered(&mut self, role: Role, call: CallId, answer: &Answer) {
-        if let (Role::R3, Answer::Assessed(assessment)) = (role, answer) {
-            self.actions.assessed(call, assessment);
+        match (role, answer) {
+            (Role::R3, Answer::Assessed(assessment)) => self.actions.assessed(call, assessment),
+            (Role::R3, Answer::Ran(output)) => self.actions.ran(call, output),
+            (Role::R3, Answer::Model(Ok(reply))) => self.actions.replied(reply),
+            (_, Answer::Assessed(_) | Answer::Ran(_) | Answer::Model(_) | Answer::Checked(_) | Answer::Recalled(_)) => {
+            }
         }
         let wrong = self.costs.answered(role, call, answer);
         self.wrongs.extend(wrong);
     }
 
-    fn runs(&mut self, role: Role, invocation: &Invocation, permit: Permit) {
+    fn runs(&mut self, role: Role, call: CallId, invocation: &Invocation, permit: Permit) {
         if role != Role::R3 {
             self.wrong(format!("{role} ran a tool"));
         }
         let subtask = self.subtasks.get(&invocation.subtask_id);
         let wrongs = self
             .actions
-            .runs(invocation, permit, subtask.map(|subtask| &subtask.must_not));
+            .runs(call, invocation, permit, subtask.map(|subtask| &subtask.must_not));
         self.wrongs.extend(wrongs);
     }
 
     fn ended(&mut self, result: &FinalResult) {
         self.ends += 1;
+        self.costs.over();
         if self.ends > 1 {
             self.wrong("a second FinalResult");
         }

@@ -4,19 +4,35 @@
 //! can be written, and what a model used is charged before its role hears the answer.
 
 use artoo_protocol::message::FailureClass;
-use artoo_protocol::model::Usage;
-use artoo_protocol::tool::{EffectClass, ToolOutput};
+use artoo_protocol::model::{ModelContent, ModelReply};
+use artoo_protocol::tool::{EffectClass, Invocation, ToolOutput};
 use artoo_protocol::{Answer, CallId, Command, Event, Message, Millis, Role, TaskId};
 
 use super::{Due, World};
+use crate::sabotage::Saboteur;
 use crate::surroundings::Surroundings;
 
 /// How often an action happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) times: u32,
     /// Whether its intention was on disk for sure: else lost power may have made the journal forget it.
     pub(super) surely_known: bool,
+    /// What was done, whatever the call.
+    pub(super) deed: String,
+}
+
+/// How often a thing was done in a task, and how often it was wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Deed {
+    pub(super) done: u32,
+    /// By a model's answer, or by the person after a crash.
+    pub(super) wanted: u32,
+}
+
+/// What an action does: all of its arguments, in one task.
+fn deed(task: &TaskId, tool: &str, input: &serde_json::Value) -> String {
+    format!("{} {tool} {input}", task.suffix())
 }
 
 impl<S: Surroundings> World<S> {
@@ -25,6 +41,9 @@ impl<S: Surroundings> World<S> {
             Command::Publish { task_id, message } => self.publish(role, task_id, *message),
             Command::CallModel { task_id, call, request } => {
                 let reply = self.surroundings.model(role, &request);
+                if let (Role::R3, Ok(reply)) = (role, &reply.value) {
+                    self.want(&task_id, reply);
+                }
                 self.answer(role, task_id, call, reply.after, Answer::Model(reply.value));
             }
             Command::Assess {
@@ -49,10 +68,10 @@ impl<S: Surroundings> World<S> {
                     let refused = refused("the journal cannot be written");
                     return self.answer(role, task_id, call, Millis(0), Answer::Ran(refused));
                 }
-                if permit.effect >= EffectClass::Create {
-                    self.count(&task_id, call, permit.effect);
-                }
                 let reply = self.surroundings.run(&invocation, permit);
+                if permit.effect >= EffectClass::Create {
+                    self.count(&task_id, call, permit.effect, &invocation, reply.value.stale);
+                }
                 self.answer(role, task_id, call, reply.after, Answer::Ran(reply.value));
             }
             Command::RunCheck { task_id, call, request } => {
@@ -71,13 +90,38 @@ impl<S: Surroundings> World<S> {
         }
     }
 
-    /// An action happens. None may happen twice, unless the person said so.
-    fn count(&mut self, task: &TaskId, call: CallId, effect: EffectClass) {
+    /// A model asks the executor for calls.
+    pub(super) fn want(&mut self, task: &TaskId, reply: &ModelReply) {
+        if let ModelContent::ToolCalls { calls, .. } = &reply.content {
+            for call in calls {
+                let deed = deed(task, &call.name, &call.arguments);
+                self.deeds.entry(deed).or_default().wanted += 1;
+            }
+        }
+    }
+
+    /// An action happens. No call may be made twice, unless the person said so; nor may the same be done under another call unless a
+    /// model asked for it once more. One that found the world changed did nothing; that it was wanted counts for its next try.
+    fn count(&mut self, task: &TaskId, call: CallId, effect: EffectClass, invocation: &Invocation, stale: bool) {
         let key = (task.suffix().to_owned(), call);
         let wanted = self.again.remove(&key);
+        let name = deed(task, &invocation.tool, &invocation.input);
+        let deed = self.deeds.entry(name.clone()).or_default();
+        deed.wanted += u32::from(wanted);
+        if stale {
+            return;
+        }
+        deed.done += 1;
+        if deed.done > deed.wanted {
+            self.faults.push(format!(
+                "task {}: an action of class {effect} was done more often than a model asked for it: {name}",
+                task.suffix()
+            ));
+        }
         let done = self.performed.entry(key).or_insert(Done {
             times: 0,
             surely_known: effect > EffectClass::Create,
+            deed: name,
         });
         if done.times > 0 && !wanted {
             self.faults.push(format!(
@@ -95,22 +139,16 @@ impl<S: Surroundings> World<S> {
     }
 
     /// What an answer cost is counted before its role hears of it.
-    pub(super) fn charge(&mut self, task: &TaskId, used: Option<Usage>) {
+    pub(super) fn charge(&mut self, task: &TaskId, answer: &Answer) {
         if self.journals.is_dead() || self.journals.has_ended(task) {
             return;
         }
-        let reached = used.and_then(|usage| self.meter.charge(task, "simulated", &usage));
-        if let Some(reached) = reached {
+        let spent = answer.spent();
+        let reached = spent.and_then(|(model, usage)| self.meter.charge(task, model, usage));
+        let silent = self.saboteur.as_ref().is_some_and(Saboteur::never_tells);
+        if let Some(reached) = reached.filter(|_| !silent) {
             self.publish(Role::Runtime, Some(task.clone()), Message::from(reached));
         }
-    }
-}
-
-/// What a model used for this answer.
-pub(super) const fn model_use(answer: &Answer) -> Option<Usage> {
-    match answer {
-        Answer::Model(Ok(reply)) => Some(reply.usage),
-        Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => None,
     }
 }
 

@@ -14,6 +14,7 @@
 mod aborts;
 mod control;
 mod endings;
+mod kept;
 mod learning;
 mod memory;
 mod people;
@@ -23,3 +24,4 @@ mod runtime;
 mod scale;
 mod simulation;
 mod support;
+mod taking_up;
