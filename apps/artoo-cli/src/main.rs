@@ -113,7 +113,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             commands::audit::run(&command, &settings::data_dir(&options, &env)?).map(|()| 0)
         }
         Some(Command::Report { task, html, json }) => {
-            let price = spending::price(&settings::load(&options, &env)?);
+            let price = spending::price(&settings::load_without_models(&options, &env)?);
             let data = settings::data_dir(&options, &env)?;
             commands::report::run(&data, &task, html.as_deref(), json, &price).map(|()| 0)
         }
@@ -124,14 +124,16 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             commands::undo::run(&data, task.as_deref(), unwilling, json).map(|()| 0)
         }
         Some(Command::Tools(command)) => {
-            let settings = settings::load(&options, &env)?;
+            let settings = settings::load_without_models(&options, &env)?;
             asynchronously(async {
-                let tools = system::toolbox(&settings, &env, &artoo_executor::Sandbox::of_this_program()).await;
+                let sandbox = artoo_executor::Sandbox::of_this_program();
+                // Nothing is run.
+                let tools = system::toolbox(&settings, &env, &sandbox, Vec::new()).await;
                 commands::tools::run(&command, &tools.specs()).map(|()| 0)
             })
         }
         Some(Command::Mcp(McpCommand::List { json })) => {
-            let settings = settings::load(&options, &env)?;
+            let settings = settings::load_without_models(&options, &env)?;
             asynchronously(async {
                 commands::mcp::list(&settings, json).await;
                 Ok(0)
@@ -251,8 +253,8 @@ fn resume(options: &Options, env: &Environment, task: Option<&str>, show: Show) 
         let terminal = Arc::new(Terminal::detect());
         let mut signals = Signals::listen()?;
         let starting = async {
-            let again = task.settle(&*terminal).await?;
-            System::resume(&settings, env, show == Show::Nothing, data, &task, &again).await
+            let settled = task.settle(&*terminal).await?;
+            System::resume(&settings, env, show == Show::Nothing, data, &task, &settled).await
         };
         let system = tokio::select! {
             system = starting => system?,

@@ -24,13 +24,15 @@ pub fn build(settings: &Settings, quiet: bool) -> Result<Arc<dyn LanguageModel>,
         let player = Player::open(path, places(settings)).map_err(|e| Failure::usage(e.to_string()))?;
         return Ok(Arc::new(player));
     }
-    let brain = one(&settings.brain, quiet)?;
+    // Longer than the task may run, nobody would wait for a provider's limit to pass.
+    let one = |choice: &ModelChoice| one(choice, quiet, settings.time_budget.to_duration());
+    let brain = one(&settings.brain)?;
     let tool = if settings.tool == settings.brain {
         Arc::clone(&brain)
     } else {
-        one(&settings.tool, quiet)?
+        one(&settings.tool)?
     };
-    let beside = |choice: &Option<ModelChoice>| choice.as_ref().map(|choice| one(choice, quiet)).transpose();
+    let beside = |choice: &Option<ModelChoice>| choice.as_ref().map(one).transpose();
     let model: Arc<dyn LanguageModel> = Arc::new(Tiers {
         brain,
         tool,
@@ -59,11 +61,13 @@ fn places(settings: &Settings) -> Vec<Replacement> {
     places
 }
 
-fn one(choice: &ModelChoice, quiet: bool) -> Result<Arc<dyn LanguageModel>, Failure> {
+fn one(choice: &ModelChoice, quiet: bool, longest_wait: Duration) -> Result<Arc<dyn LanguageModel>, Failure> {
     match choice {
         ModelChoice::Offline => Ok(Arc::new(Offline)),
         ModelChoice::Endpoint { .. } => {
             let mut config = provider(choice);
+            // The short waits after a passing error always fit: a task with little time ends by its budget then, and says so.
+            config.retries.longest_wait = longest_wait.max(Duration::from_secs(15));
             if !quiet {
                 config.on_retry = Some(Arc::new(|notice: RetryNotice| {
                     let RetryNotice {
@@ -140,7 +144,7 @@ pub async fn offered(choice: &ModelChoice) -> Result<Vec<String>, String> {
 /// What the provider said.
 pub async fn probe(choice: &ModelChoice) -> Result<Option<Millis>, String> {
     let model = match choice {
-        ModelChoice::Offline => one(choice, true),
+        ModelChoice::Offline => Ok(Arc::new(Offline) as Arc<dyn LanguageModel>),
         ModelChoice::Endpoint { .. } => {
             let mut config = provider(choice);
             // Who asks what is wrong wants to know it now; a server on this machine may have to load its model first.
@@ -165,7 +169,11 @@ pub async fn probe(choice: &ModelChoice) -> Result<Option<Millis>, String> {
     match model.complete(&request).await {
         // That it answered at all is what was asked; a thinking model may need more than the limit to say a word.
         Ok(reply) => Ok(Some(reply.elapsed_ms)),
-        Err(ModelError::Unusable { message }) if message.starts_with("finish_reason length") => Ok(None),
+        Err(error) if is_cut_off(&error) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn is_cut_off(error: &ModelError) -> bool {
+    matches!(error.bare(), ModelError::Unusable { message } if message.starts_with("finish_reason length"))
 }

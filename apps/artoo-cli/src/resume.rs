@@ -4,11 +4,13 @@
 //! what becomes of an action that cannot be taken back and whose result nobody wrote down.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use artoo_bus::SystemClock;
+use artoo_bus::journal::Resumption;
 use artoo_bus::journal::read::{self, Found};
 use artoo_bus::journal::summary::{Status, TaskSummary};
+use artoo_executor::Grant;
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::message::{ConfirmationRequest, Consent, Message};
 use artoo_protocol::ports::{Clock, Confirm};
@@ -20,9 +22,9 @@ use serde_json::Value;
 use crate::commands::tasks;
 use crate::data_folder::DataFolder;
 use crate::failure::Failure;
-use crate::output;
 use crate::roles::RoleSettings;
 use crate::settings::Settings;
+use crate::{complain, output};
 
 /// An interrupted task, read from its journal.
 pub struct Interrupted {
@@ -44,6 +46,15 @@ pub struct Unfinished {
     pub permit: Permit,
 }
 
+/// What the person decided before a task goes on.
+#[derive(Debug)]
+pub struct Settled {
+    /// The actions that are done again.
+    pub again: BTreeSet<CallId>,
+    /// What the journal is to hold of it.
+    pub told: Resumption,
+}
+
 /// Takes the data folder for going on with a task, before anything about it is asked, and reads the task again: another process may
 /// have gone on with it meanwhile, and what a person then allows must be about what is left.
 ///
@@ -51,27 +62,60 @@ pub struct Unfinished {
 /// [`Failure`] when another process has the folder, or the task has ended meanwhile.
 pub fn take(settings: &Settings, task: &Interrupted) -> Result<(DataFolder, Interrupted), Failure> {
     let data = DataFolder::open(&settings.data_dir, SystemClock.now())?;
-    Ok((data, read_interrupted(task.found.clone())?))
+    // Whoever had it until now may have given its file the name of the run, or dropped it.
+    let id = &task.found.task_id;
+    let found = read::find(&settings.data_dir.join("tasks"), id).map_err(|e| Failure::failed(e.to_string()))?;
+    let found = found.ok_or_else(|| {
+        Failure::usage(format!("{id} is gone: somebody dropped it meanwhile"))
+            .hint("artoo tasks list shows what there is")
+    })?;
+    Ok((data, read_interrupted(found)?))
 }
 
-/// Tasks that did not end, newest first.
+/// Tasks that did not end and can be gone on with, newest first. Of those that have ended only the last line is read.
 ///
 /// # Errors
-/// [`Failure`] when the folder cannot be read; a journal that cannot is named and passed over.
+/// [`Failure`] when the folder cannot be read; a journal that cannot, or that does not hold what its task would go on from, is named
+/// and passed over.
 pub fn interrupted(data: &Path) -> Result<Vec<(Found, TaskSummary)>, Failure> {
-    let mut open = Vec::new();
+    let Open { tasks, lost } = unfinished(data)?;
+    lost.iter().for_each(complain);
+    Ok(tasks)
+}
+
+/// The tasks that did not end.
+struct Open {
+    /// Those that can go on, newest first.
+    tasks: Vec<(Found, TaskSummary)>,
+    /// Why others cannot.
+    lost: Vec<Failure>,
+}
+
+fn unfinished(data: &Path) -> Result<Open, Failure> {
+    let (mut tasks, mut lost) = (Vec::new(), Vec::new());
     for found in read::list(&data.join("tasks")).map_err(|e| Failure::failed(e.to_string()))? {
-        match read::read_file(&found.path) {
-            Ok(contents) => open.extend(
-                TaskSummary::of(&contents.records)
-                    .filter(|summary| summary.status == Status::Interrupted && has_task(&contents.records))
-                    .map(|summary| (found, summary)),
-            ),
-            Err(error) => output::note(&format!("{}: {error}", found.path.display())),
+        // What cannot be opened is named below.
+        if read::closes_with_its_end(&found.path).unwrap_or(false) {
+            continue;
+        }
+        let records = match read::read_file(&found.path) {
+            Ok(contents) => contents.records,
+            Err(error) => {
+                output::note(&format!("{}: {error}", found.path.display()));
+                continue;
+            }
+        };
+        let summary = TaskSummary::of(&records);
+        let Some(summary) = summary.filter(|s| s.status == Status::Interrupted && has_task(&records)) else {
+            continue;
+        };
+        match read::lost_secret(&records) {
+            Some(record) => lost.push(without_its_secret(&found.task_id, record)),
+            None => tasks.push((found, summary)),
         }
     }
-    open.sort_by_key(|(_, summary)| std::cmp::Reverse(summary.started_at));
-    Ok(open)
+    tasks.sort_by_key(|(_, summary)| std::cmp::Reverse(summary.started_at));
+    Ok(Open { tasks, lost })
 }
 
 /// Whether the journal got as far as the person's words; without them there is nothing that could go on.
@@ -92,12 +136,19 @@ pub fn line(summary: &TaskSummary) -> String {
 /// The named task, or the newest that did not end; `None` when there is none.
 ///
 /// # Errors
-/// [`Failure`] when the named one does not exist, has ended, or cannot be gone on with.
+/// [`Failure`] when the named one, or the only one that there is, does not exist, has ended, or cannot be gone on with.
 pub fn choose(data: &Path, named: Option<&str>) -> Result<Option<Interrupted>, Failure> {
     let found = if let Some(named) = named {
         tasks::pick(&data.join("tasks"), named)?
     } else {
-        let open = interrupted(data)?;
+        let Open { tasks: open, mut lost } = unfinished(data)?;
+        if open.is_empty()
+            && let Some(only) = lost.pop()
+        {
+            lost.iter().for_each(complain);
+            return Err(only);
+        }
+        lost.iter().for_each(complain);
         for (_, summary) in &open {
             output::note(&line(summary));
         }
@@ -123,9 +174,22 @@ fn read_interrupted(found: Found) -> Result<Interrupted, Failure> {
         let message = format!("{} was stopped before its task was written down", found.task_id);
         return Err(Failure::usage(message).hint("give the task again"));
     }
+    if let Some(record) = read::lost_secret(&records) {
+        return Err(without_its_secret(&found.task_id, record));
+    }
     let roles = RoleSettings::of_journal(&records)
         .map_err(|why| Failure::failed(format!("{} cannot go on: its journal {why}", found.task_id)))?;
     Ok(Interrupted { found, records, roles })
+}
+
+/// Secrets are masked before anything is written down, so that a task that goes on would write, send or look for the mask.
+fn without_its_secret(task: &TaskId, record: u64) -> Failure {
+    Failure::failed(format!(
+        "{task} cannot go on: a secret in this task was not kept in its journal (record {record})"
+    ))
+    .hint(format!(
+        "give the task again; `artoo undo {task}` puts back what it changed, and `artoo tasks rm {task}` drops it"
+    ))
 }
 
 impl Interrupted {
@@ -139,8 +203,8 @@ impl Interrupted {
         TaskSummary::of(&self.records).map_or_else(String::new, |summary| summary.input)
     }
 
-    /// Lets the task go on where it ran, with what it was allowed and may still spend (the stricter
-    /// of then and now); which model answers is today's choice.
+    /// Lets the task go on where it ran, with what it was allowed then, the time it was given, and what it may still spend (the
+    /// stricter of then and now); which model answers is today's choice.
     ///
     /// # Errors
     /// [`Failure`] (exit 2) when its working directory is gone.
@@ -168,6 +232,13 @@ impl Interrupted {
             );
             return Err(Failure::usage(message));
         }
+        // What R3 decides by: a grant that only one of it and its tools knew of would loosen what confines a command.
+        settings.allow = self.grants().into_iter().map(String::from).collect();
+        let scope = recorded.and_then(|r| r.get("scope")).and_then(Value::as_array);
+        settings.scope = scope.map_or_else(Vec::new, |scope| {
+            scope.iter().filter_map(Value::as_str).map(PathBuf::from).collect()
+        });
+        settings.time_budget = self.roles.controller.time_budget_ms;
         let number = |name: &str| recorded.and_then(|r| r.get(name));
         let tokens = number("max_tokens").and_then(Value::as_u64);
         settings.max_tokens = settings.max_tokens.into_iter().chain(tokens).min();
@@ -177,12 +248,22 @@ impl Interrupted {
         Ok(())
     }
 
-    /// Asks about every action that cannot be taken back and may or may not have happened. Gives those to be done again.
+    /// What the person had allowed before the task began.
+    pub fn grants(&self) -> Vec<Grant> {
+        self.roles.executor.grants.clone()
+    }
+
+    /// Asks about every action that cannot be taken back and may or may not have happened. Gives those to be done again, and what was
+    /// asked and answered, for the journal.
     ///
     /// # Errors
     /// [`Failure`] when the journal does not fit the roles.
-    pub async fn settle(&self, confirm: &dyn Confirm) -> Result<BTreeSet<CallId>, Failure> {
+    pub async fn settle(&self, confirm: &dyn Confirm) -> Result<Settled, Failure> {
         let mut again = BTreeSet::new();
+        let mut told = Resumption {
+            person_present: Some(confirm.person_present()),
+            settled: Vec::new(),
+        };
         for unfinished in self.roles.unfinished(&self.records)? {
             let action = action(&unfinished.invocation);
             output::note(&printable(&format!(
@@ -199,7 +280,9 @@ impl Interrupted {
                     .to_owned(),
                 grant: None,
             };
-            match confirm.confirm(&request).await {
+            let consent = confirm.confirm(&request).await;
+            told.settled.push((request, consent));
+            match consent {
                 Consent::Yes | Consent::Always => {
                     again.insert(unfinished.call);
                 }
@@ -207,7 +290,7 @@ impl Interrupted {
                 Consent::Nobody => output::note("artoo: nobody is there to be asked: it is not done again"),
             }
         }
-        Ok(again)
+        Ok(Settled { again, told })
     }
 
     /// Questions that were put to the person and not answered.
@@ -221,5 +304,57 @@ fn action(invocation: &Invocation) -> String {
     match invocation.input.get("command").and_then(Value::as_str) {
         Some(command) => command.to_owned(),
         None => format!("{} {}", invocation.tool, invocation.input),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use artoo_protocol::{Millis, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::Options;
+    use crate::settings::{self, Environment};
+
+    #[test]
+    fn a_task_is_allowed_what_it_was_allowed_whatever_is_allowed_today() {
+        let dir = tempfile::tempdir().unwrap();
+        let task_id = TaskId::new("x_0000000a");
+        let mut roles = RoleSettings::default();
+        roles.executor.grants = vec![Grant::parse("modify:/srv/site/*").unwrap()];
+        roles.controller.time_budget_ms = Millis(60_000);
+        let opened = Entry::Opened {
+            format: 1,
+            artoo: "0".into(),
+            task_id: task_id.clone(),
+            settings: json!({"cwd": dir.path(), "scope": ["/srv/site"], "allow": ["modify:/srv/site/*"]}),
+        };
+        let task = Interrupted {
+            found: Found {
+                task_id,
+                path: dir.path().join("x_0000000a.jsonl"),
+            },
+            records: vec![Record {
+                n: 1,
+                at: Timestamp::from_millis(0),
+                masked: false,
+                entry: opened,
+            }],
+            roles,
+        };
+        let options = Options {
+            data_dir: Some(dir.path().to_owned()),
+            ..Options::default()
+        };
+        for today in [&[][..], &["modify:*", "destroy:*"]] {
+            let env = Environment::from([("HOME".to_owned(), dir.path().display().to_string())]);
+            let mut settings = settings::load(&options, &env).unwrap();
+            settings.allow = today.iter().map(|&grant| grant.to_owned()).collect();
+            settings.scope = vec!["/elsewhere".into()];
+            task.apply_to(&mut settings).unwrap();
+            assert_eq!(settings.allow, ["modify:/srv/site/*"]);
+            assert_eq!(settings.scope, [PathBuf::from("/srv/site")]);
+            assert_eq!(settings.time_budget, Millis(60_000));
+        }
     }
 }

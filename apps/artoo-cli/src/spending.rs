@@ -16,10 +16,11 @@ pub fn meter(settings: &Settings) -> Meter {
 }
 
 /// What a call costs. A name without a price, such as a dated variant that the server reports, costs as much as the dearest
-/// configured model: a hard limit may be reached early, never missed.
+/// configured model, or where none is (a report of what ran before) the dearest that has a price: a hard limit may be reached early,
+/// never missed.
 pub fn price(settings: &Settings) -> Price {
     let prices = settings.prices.clone();
-    let chosen: Vec<_> = settings
+    let mut chosen: Vec<_> = settings
         .models()
         .into_iter()
         .filter_map(|choice| match choice {
@@ -27,6 +28,9 @@ pub fn price(settings: &Settings) -> Price {
             ModelChoice::Offline => None,
         })
         .collect();
+    if chosen.is_empty() {
+        chosen = prices.values().copied().collect();
+    }
     Arc::new(move |model, usage| match prices.get(model) {
         Some(price) => price.of(usage),
         None if model == artoo_llm::offline::NAME => 0.0,

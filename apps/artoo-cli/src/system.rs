@@ -2,27 +2,27 @@
 //!
 //! Owns construction and shutdown. Decides nothing that a role decides.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use artoo_bus::journal::{Redactor, read};
 use artoo_bus::{FolderShelf, Hub, HubOptions, Journal, JournalOptions, Limits, Notice, Ports, Runtime, SystemClock};
 use artoo_executor::{Grant, Places, Sandbox, ToolSettings, Tools, UndoStore, WebSettings};
-use artoo_protocol::journal::Entry;
+use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::ports::{CheckRunner, Clock, LanguageModel, MemoryService, Toolbox};
 use artoo_protocol::secret::is_secret_variable;
-use artoo_protocol::{Answer, CallId, Millis};
+use artoo_protocol::{Envelope, Message, Millis};
 use artoo_validators::WorldChecks;
 use artoo_validators::checks::WorldConfig;
 use serde_json::json;
 
 use crate::auditing::Auditing;
+use crate::commands::tasks::envelopes;
 use crate::data_folder::DataFolder;
 use crate::dreaming::{Dreaming, Wiring};
 use crate::failure::Failure;
 use crate::late_memory::LateMemory;
-use crate::resume::Interrupted;
+use crate::resume::{Interrupted, Settled};
 use crate::role_settings::role_settings;
 use crate::roles::RoleSettings;
 use crate::settings::{self, Environment, ModelChoice, Settings};
@@ -66,7 +66,7 @@ impl System {
         let model = models::build(settings, quiet)?;
         // Before the tools: a second artoo starts no servers.
         let data = DataFolder::open(&settings.data_dir, SystemClock.now())?;
-        let surroundings = Surroundings::of(settings, env, quiet, model, data).await;
+        let surroundings = Surroundings::of(settings, env, quiet, model, data, grants.clone()).await;
         let mut roles = role_settings(settings, env, grants, surroundings.tools.specs());
         let own = prompts::replace(&mut roles, &settings.data_dir)?;
         if !own.is_empty() && !quiet {
@@ -77,8 +77,8 @@ impl System {
         surroundings.host(settings, env, journal, 1, |runtime| roles.spawn(runtime))
     }
 
-    /// Starts everything where an interrupted task stopped, in the data folder that was taken for it; the actions in `again` are done
-    /// again.
+    /// Starts everything where an interrupted task stopped, in the data folder that was taken for it, as it was settled with the person.
+    /// What the tools hold a command to is what the task was allowed, whatever today's settings say.
     ///
     /// # Errors
     /// [`Failure`] when the data folder cannot be used or the task cannot go on.
@@ -88,27 +88,27 @@ impl System {
         quiet: bool,
         data: DataFolder,
         task: &Interrupted,
-        again: &BTreeSet<CallId>,
+        settled: &Settled,
     ) -> Result<Self, Failure> {
         let model = models::build(settings, quiet)?;
-        let surroundings = Surroundings::of(settings, env, quiet, model, data).await;
+        let surroundings = Surroundings::of(settings, env, quiet, model, data, task.grants()).await;
         let journal = surroundings.journal(settings, env, &task.roles)?;
         let records = journal
-            .resume(task.task_id())
+            .resume(task.task_id(), &settled.told)
             .map_err(|e| Failure::failed(e.to_string()))?;
         let first_seq = read::last_seq(&records) + 1;
         surroundings.host(settings, env, journal, first_seq, |runtime| {
             for record in &records {
-                if let Entry::Answered {
-                    answer: Answer::Model(Ok(reply)),
-                    ..
-                } = &record.entry
+                if let Entry::Answered { answer, .. } = &record.entry
+                    && let Some((model, usage)) = answer.spent()
                 {
                     let meter = runtime.shell().meter();
-                    meter.restore(task.task_id(), &reply.model, &reply.usage);
+                    meter.restore(task.task_id(), model, usage);
                 }
             }
-            task.roles.resume(runtime, &records, again)
+            // They were written before there was a bus; observers hear of them before anything that follows.
+            said_on_resuming(&records).for_each(|envelope| runtime.shell().hub().show(envelope));
+            task.roles.resume(runtime, &records, &settled.again)
         })
     }
 
@@ -165,6 +165,15 @@ impl System {
     }
 }
 
+/// The messages that were written down when the task was taken up this time.
+fn said_on_resuming(records: &[Record]) -> impl Iterator<Item = &Envelope> {
+    let is_first = |record: &Record| {
+        envelopes(std::slice::from_ref(record)).any(|said| matches!(said.payload, Message::TaskResumed(_)))
+    };
+    let from = records.iter().rposition(is_first).unwrap_or(records.len());
+    envelopes(records.get(from..).unwrap_or_default())
+}
+
 const fn telling(settings: &Settings, quiet: bool) -> Telling {
     match (quiet, settings.verbose) {
         (true, _) => Telling::Nothing,
@@ -199,9 +208,10 @@ impl Surroundings {
         quiet: bool,
         model: Arc<dyn LanguageModel>,
         data: DataFolder,
+        grants: Vec<Grant>,
     ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (tools, checks) = tools(settings, env).await;
+        let (tools, checks) = tools(settings, env, grants).await;
         Self {
             clock,
             model,
@@ -277,8 +287,9 @@ impl Surroundings {
     }
 }
 
-/// The tools that R3 is offered, those of MCP servers among them. A server that does not work is named and left out.
-pub async fn toolbox(settings: &Settings, env: &Environment, sandbox: &Sandbox) -> Tools {
+/// The tools that R3 is offered, those of MCP servers among them. A server that does not work is named and left out. The grants are those
+/// that R3 decides by: what was allowed for its paths alone is confined to them.
+pub async fn toolbox(settings: &Settings, env: &Environment, sandbox: &Sandbox, grants: Vec<Grant>) -> Tools {
     let places = Places {
         home: home(env).unwrap_or_else(|| settings.cwd.clone()),
         cwd: settings.cwd.clone(),
@@ -293,12 +304,7 @@ pub async fn toolbox(settings: &Settings, env: &Environment, sandbox: &Sandbox) 
         environment,
         command_limit: std::time::Duration::from_secs(120),
         sandbox: sandbox.clone(),
-        // One that cannot be read was refused before, or belongs to a command that runs nothing.
-        grants: settings
-            .allow
-            .iter()
-            .filter_map(|text| Grant::parse(text).ok())
-            .collect(),
+        grants,
     });
     let (more, reports) = artoo_executor::mcp::start(settings.mcp.clone(), sandbox).await;
     for report in reports {
@@ -314,9 +320,9 @@ fn home(env: &Environment) -> Option<PathBuf> {
 }
 
 /// The tools, and the checks that look at the same world.
-async fn tools(settings: &Settings, env: &Environment) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
+async fn tools(settings: &Settings, env: &Environment, grants: Vec<Grant>) -> (Arc<dyn Toolbox>, Arc<dyn CheckRunner>) {
     let sandbox = Sandbox::of_this_program();
-    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env, &sandbox).await);
+    let tools: Arc<dyn Toolbox> = Arc::new(toolbox(settings, env, &sandbox, grants).await);
     let world = WorldConfig::new(settings.cwd.clone(), settings.workspace.clone(), home(env));
     let mask = artoo_executor::Mask::of_environment(&std::env::vars_os().collect::<Vec<_>>());
     let mask = Arc::new(move |text: &str| mask.text(text));

@@ -378,6 +378,55 @@ fn a_wrong_approach_is_rejected_forbidden_and_replaced() {
     assert_eq!(second["must_not"]["tools"], serde_json::json!(["shell:cut"]));
 }
 
+/// A line of a run without what differs from run to run: the hash in a task's id, times, the machine's folder.
+fn steady(line: &str, home: &Path) -> String {
+    let line = line.replace(home.to_str().unwrap(), "~");
+    let line = line
+        .split_once(" ms: models ")
+        .map_or(line.as_str(), |(before, _)| before);
+    let line = match line.rsplit_once("; ") {
+        Some((before, millis)) if !millis.is_empty() && millis.bytes().all(|b| b.is_ascii_digit()) => before,
+        Some(_) | None => line,
+    };
+    let is_hash = |text: &str| text.len() == 8 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = line.split(' ').map(|word| match word.rsplit_once('_') {
+        Some((slug, hash)) if is_hash(hash) => format!("{slug}_…"),
+        Some(_) | None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// `UPDATE_DOCS=1` writes the sample anew.
+#[test]
+fn the_sample_in_the_readme_is_what_artoo_says() {
+    const BEGIN: &str = "```text\n$ artoo \"";
+    let path = fixtures().join("../README.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (sample, after) = rest.split_once("```\n").unwrap();
+    let (task, shown) = sample.split_once("\"\n").unwrap();
+
+    let stage = Stage::set();
+    let home = stage.dir.path().join("home");
+    let mut command = stage.artoo(&["run", task]);
+    command.arg("--replay").arg(cassette("replanned"));
+    let output = command.arg("--cwd").arg(stage.world()).output().unwrap();
+    let (out, err) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(output.status.success(), "{err}");
+    // The result comes before the lines about how it ended.
+    let ending = err.find("\naccept (").expect("how it ended") + 1;
+    let said = format!("{}{out}{}", &err[..ending], &err[ending..]).replace(home.to_str().unwrap(), "~");
+    let of = |text: &str| -> Vec<String> { text.lines().map(|line| steady(line, &home)).collect() };
+    if of(&said) != of(shown) && std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{task}\"\n{said}```\n{after}")).unwrap();
+    } else {
+        assert_eq!(of(shown), of(&said), "README.md is stale: run with UPDATE_DOCS=1");
+    }
+}
+
 #[test]
 fn what_cannot_be_done_ends_in_an_honest_abandon() {
     let text = "How many words are in diary.txt?";

@@ -145,7 +145,7 @@ impl<A: Actor> Driver<A> {
             self.perform(command, None, Recorded::Before);
         }
         for command in start.commands {
-            self.perform(command, None, Recorded::Now);
+            self.perform(command, start.task.as_ref(), Recorded::Now);
         }
         for event in start.events {
             match event {
@@ -214,8 +214,8 @@ impl<A: Actor> Driver<A> {
         let cost = self.shell.meter.cost_of(&answer);
         let act = Act::of_answer(call, &answer, cost);
         self.shell.hub.did(A::ROLE, Some(task), act);
-        if let Answer::Model(Ok(reply)) = &answer
-            && let Some(reached) = self.shell.meter.charge(task, &reply.model, &reply.usage)
+        if let Some((model, usage)) = answer.spent()
+            && let Some(reached) = self.shell.meter.charge(task, model, usage)
         {
             self.publish(Role::Runtime, Some(task), reached.into());
         }

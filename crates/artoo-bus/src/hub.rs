@@ -127,6 +127,20 @@ impl Hub {
         self.add_tap(Tap::new(name, capacity, Hears::MessagesAndDeeds))
     }
 
+    /// Shows observers a message that stands in the journal and that no role hears from here: those with which an interrupted task goes on
+    /// are written before there is a bus.
+    pub fn show(&self, envelope: &Envelope) {
+        let envelope = Arc::new(envelope.clone());
+        let taps: Vec<_> = locked(&self.shared.state)
+            .taps
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for notice in taps.iter().filter_map(|tap| tap.offer(&envelope)) {
+            self.notice(&notice);
+        }
+    }
+
     fn add_tap(&self, tap: Tap) -> Tap {
         locked(&self.shared.state).taps.push(Arc::downgrade(tap.queue()));
         tap

@@ -40,10 +40,7 @@ struct Spent {
 
 impl Spent {
     fn add(&mut self, usage: &Usage, cost: f64) {
-        self.tokens = self
-            .tokens
-            .saturating_add(usage.input_tokens)
-            .saturating_add(usage.output_tokens);
+        self.tokens = self.tokens.saturating_add(usage.tokens());
         self.cost += cost;
     }
 }
@@ -89,14 +86,9 @@ impl Meter {
         })
     }
 
-    /// What an answer cost: 0 for all but a model's.
+    /// What an answer cost, also a failure that was paid for: 0 for all but a model's.
     pub(crate) fn cost_of(&self, answer: &Answer) -> f64 {
-        match answer {
-            Answer::Model(Ok(reply)) => self.cost(&reply.model, &reply.usage),
-            Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
-                0.0
-            }
-        }
+        answer.spent().map_or(0.0, |(model, usage)| self.cost(model, usage))
     }
 
     /// What one call costs; never below 0.
@@ -131,6 +123,7 @@ mod tests {
             output_tokens: 1,
             cached_tokens: 0,
             requests: 1,
+            estimated: false,
         }
     }
 

@@ -118,10 +118,45 @@ impl<A> Recovered<A> {
 
 /// Feeds the steps of one task's journal to a fresh role and compares every command with the recorded one.
 ///
+/// What its last step wants and the journal does not hold is a difference too, unless the journal ends right there, as that of a killed
+/// process may, or the task does: what an end or the person cuts off is not done.
+///
 /// # Errors
 /// The first [`Difference`].
 pub fn replay_role<A: Actor>(actor: A, records: &[Record]) -> Result<(), Difference> {
-    recover_role(actor, records).map(|_| ())
+    let recovered = recover_role(actor, records)?;
+    let Some(missing) = recovered.commands.into_iter().next().filter(|_| !recovered.aborted) else {
+        return Ok(());
+    };
+    let did = records.iter().rev().find(|record| is_deed_of(A::ROLE, &record.entry));
+    let n = did.map_or(0, |record| record.n);
+    let goes_on = |record: &&Record| record.n > n && !is_end(&record.entry);
+    match records.iter().find(goes_on) {
+        Some(_) => Err(difference::<A>(
+            n,
+            "wants something that was not done",
+            None,
+            Some(missing),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether a role took a step here, or what it wanted was done.
+fn is_deed_of(role: Role, entry: &Entry) -> bool {
+    match entry {
+        Entry::Published { envelope } => envelope.from == role,
+        Entry::Commanded { role: by, .. } | Entry::Stepped { role: by, .. } => *by == role,
+        Entry::Opened { .. } | Entry::Answered { .. } | Entry::Closed { .. } => false,
+    }
+}
+
+fn is_end(entry: &Entry) -> bool {
+    match entry {
+        Entry::Published { envelope } => matches!(envelope.payload, Message::FinalResult(_)),
+        Entry::Closed { .. } => true,
+        Entry::Opened { .. } | Entry::Commanded { .. } | Entry::Answered { .. } | Entry::Stepped { .. } => false,
+    }
 }
 
 /// Like [`replay_role`], and gives what is needed to go on from the end of the journal.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::Envelope;
 use crate::ids::{CallId, TaskId};
 use crate::message::{Megram, MemoryQuery, MemoryReply, Message};
-use crate::model::{ModelError, ModelReply, ModelRequest};
+use crate::model::{ModelError, ModelReply, ModelRequest, Usage};
 use crate::role::Role;
 use crate::tool::{Assessment, CheckReport, CheckRequest, Invocation, Permit, ToolOutput};
 use crate::units::Timestamp;
@@ -75,6 +75,17 @@ pub enum Answer {
     Checked(CheckReport),
     /// Of [`Command::Recall`].
     Recalled(MemoryReply),
+}
+
+impl Answer {
+    /// Which model used how much, whether it answered or failed; `None` where none was asked or nothing is known.
+    pub fn spent(&self) -> Option<(&str, &Usage)> {
+        match self {
+            Self::Model(Ok(reply)) => Some((&reply.model, &reply.usage)),
+            Self::Model(Err(error)) => error.spent(),
+            Self::Assessed(_) | Self::Ran(_) | Self::Checked(_) | Self::Recalled(_) => None,
+        }
+    }
 }
 
 /// Everything that a shell can perform; each role's effects convert into a part of it.

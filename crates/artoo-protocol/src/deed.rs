@@ -58,6 +58,12 @@ pub enum Act {
         call: CallId,
         /// Why.
         error: String,
+        /// Tokens that were used all the same.
+        #[serde(default)]
+        usage: Usage,
+        /// In the currency of the price table; 0 without one.
+        #[serde(default)]
+        cost: Finite,
     },
     /// A tool call was looked at before it was made.
     Assessed {
@@ -163,7 +169,7 @@ impl Act {
         }
     }
 
-    /// What a model's answer cost; other answers are told by the envelopes that follow them.
+    /// What a model's answer or failure cost; other answers are told by the envelopes that follow them.
     pub fn of_answer(call: CallId, answer: &Answer, cost: f64) -> Option<Self> {
         match answer {
             Answer::Model(Ok(reply)) => Some(Self::ModelAnswered {
@@ -176,6 +182,8 @@ impl Act {
             Answer::Model(Err(error)) => Some(Self::ModelFailed {
                 call,
                 error: crate::text::one_line(&error.to_string(), 300),
+                usage: error.spent().map(|(_, usage)| *usage).unwrap_or_default(),
+                cost: Finite::new(cost).unwrap_or_default(),
             }),
             Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => None,
         }

@@ -21,6 +21,9 @@ pub struct Record {
     pub n: u64,
     /// When it was written.
     pub at: Timestamp,
+    /// Whether a secret in it was masked before it was written: whoever acted on it would act on the mask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// What happened.
     #[serde(flatten)]
     pub entry: Entry,

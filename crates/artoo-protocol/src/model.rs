@@ -120,7 +120,7 @@ impl ModelRequest {
     }
 }
 
-/// What a call cost, as the provider tells it (0 where it tells nothing).
+/// What a call cost, as the provider tells it, or as artoo estimates it where an answer came and the provider tells nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones among them.
@@ -132,6 +132,28 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Requests sent: 1, plus re-asks for a readable answer. Transport retries do not count.
     pub requests: u32,
+    /// Whether some of the tokens are an estimate (design §19).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Tokens of both kinds.
+    pub const fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Both together; what providers report is not trusted to stay small.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            requests: self.requests.saturating_add(other.requests),
+            estimated: self.estimated || other.estimated,
+        }
+    }
 }
 
 /// A fitting answer.
@@ -207,6 +229,16 @@ pub enum ModelError {
         /// One sentence that names the grammar and how to set a model.
         message: String,
     },
+    /// It failed in one of the other ways, but after an answer that has its price. Made by [`ModelError::charged`].
+    #[error("{error}")]
+    Charged {
+        /// Why no fitting answer came.
+        error: Box<ModelError>,
+        /// The model's own name for itself.
+        model: String,
+        /// What all requests of the call cost.
+        usage: Usage,
+    },
 }
 
 impl ModelError {
@@ -215,6 +247,44 @@ impl ModelError {
         match self {
             Self::Unreachable { .. } | Self::Rejected { .. } | Self::NotUnderstood { .. } => true,
             Self::Unusable { .. } | Self::Unreadable { .. } => false,
+            Self::Charged { error, .. } => error.is_no_model(),
+        }
+    }
+
+    /// The same failure with what was used until it failed; without tokens, just the failure.
+    #[must_use]
+    pub fn charged(self, model: &str, usage: Usage) -> Self {
+        if usage.tokens() == 0 {
+            return self;
+        }
+        Self::Charged {
+            error: Box::new(self),
+            model: model.to_owned(),
+            usage,
+        }
+    }
+
+    /// The failure without its price: whoever asks for the kind of a failure asks this one.
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::Charged { error, .. } => error.bare(),
+            Self::Unreachable { .. }
+            | Self::Rejected { .. }
+            | Self::Unusable { .. }
+            | Self::Unreadable { .. }
+            | Self::NotUnderstood { .. } => self,
+        }
+    }
+
+    /// Which model used how much before it failed, if any did.
+    pub fn spent(&self) -> Option<(&str, &Usage)> {
+        match self {
+            Self::Charged { model, usage, .. } => Some((model, usage)),
+            Self::Unreachable { .. }
+            | Self::Rejected { .. }
+            | Self::Unusable { .. }
+            | Self::Unreadable { .. }
+            | Self::NotUnderstood { .. } => None,
         }
     }
 
@@ -225,5 +295,68 @@ impl ModelError {
         } else {
             Cause::PlanningFailed
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_failure_keeps_its_kind_and_its_words_when_it_has_a_price() {
+        let failure = ModelError::Unusable {
+            message: "refusal".into(),
+        };
+        let usage = Usage {
+            input_tokens: 7,
+            requests: 1,
+            ..Usage::default()
+        };
+        let charged = failure.clone().charged("m", usage);
+        assert_eq!((charged.bare(), charged.to_string()), (&failure, failure.to_string()));
+        assert_eq!(charged.spent(), Some(("m", &usage)));
+        assert!(!charged.is_no_model());
+        let written = serde_json::to_value(&charged).unwrap();
+        assert_eq!(
+            written,
+            json!({"kind": "charged", "error": {"kind": "unusable", "message": "refusal"}, "model": "m",
+                "usage": {"input_tokens": 7, "output_tokens": 0, "cached_tokens": 0, "requests": 1}})
+        );
+        assert_eq!(serde_json::from_value::<ModelError>(written).unwrap(), charged);
+        let gone = ModelError::Unreachable { message: "x".into() };
+        assert!(gone.clone().charged("m", usage).is_no_model());
+        // What cost nothing is written as ever.
+        assert_eq!(
+            gone.clone().charged(
+                "m",
+                Usage {
+                    requests: 2,
+                    ..Usage::default()
+                }
+            ),
+            gone
+        );
+    }
+
+    #[test]
+    fn usage_of_old_journals_is_no_estimate() {
+        let old = json!({"input_tokens": 1, "output_tokens": 2, "requests": 1});
+        let usage: Usage = serde_json::from_value(old).unwrap();
+        assert!(!usage.estimated);
+        let guess = Usage {
+            estimated: true,
+            ..Usage::default()
+        };
+        let sum = usage.plus(guess).plus(Usage {
+            input_tokens: u64::MAX,
+            ..usage
+        });
+        assert_eq!(
+            (sum.input_tokens, sum.output_tokens, sum.estimated),
+            (u64::MAX, 4, true)
+        );
+        let written = serde_json::to_value(sum).unwrap();
+        assert_eq!(serde_json::from_value::<Usage>(written).unwrap(), sum);
     }
 }

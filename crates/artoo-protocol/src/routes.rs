@@ -42,6 +42,8 @@ pub const ROUTES: &[Route] = &[
     row(DispatchManifest, R2, R4b, &[R5, R7]),
     row(SubTask, R2, R3, &[R4a]),
     row(ConfirmationRequest, R3, User, &[R2, R4b, R7]),
+    // Whether an action that was cut off is done again: asked, and answered, before its task goes on.
+    row(ConfirmationRequest, Runtime, User, &[]),
     row(ConfirmationAnswer, User, R3, &[R2, R4b, R7]),
     row(ExecutionResult, R3, R4a, &[]),
     row(CorrectionSignal, R4a, R3, &[]),

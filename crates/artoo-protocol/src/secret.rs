@@ -3,13 +3,15 @@
 //! Owns recognition only; how a find is covered is for whoever writes the text. Plain scanning instead of patterns, because it runs on
 //! every line that is written and has to cost nothing at start.
 
+mod fields;
 mod names;
 mod pairs;
 mod plain;
 mod stated;
 
+use self::fields::is_secret_field;
 use self::stated::stated_password;
-pub use names::{is_secret_name, is_secret_variable};
+pub use names::{counts, is_secret_name, is_secret_variable};
 use pairs::{FIND, HINT, NOTHING, begins_key, says};
 pub use plain::Plain;
 
@@ -180,9 +182,8 @@ fn found_at(text: &str, at: usize, pair: [u8; 2], fields: Fields, hint: Option<u
         [b'=', _] => is_hinted() && assigned(text, at, Edge::Any).is_some(),
         [b':', next] => {
             let url = next == b'/' && goes_on(bytes, at, "://") && url_password(text, at + 3).is_some();
-            let field = next == b'"' && fields == Fields::Named && at > 0 && bytes.get(at - 1) == Some(&b'"');
-            let named = || is_hinted() && is_secret_name(name_before(text, at).0);
-            url || named() && (field || assigned(text, at, Edge::Any).is_some())
+            let field = || fields == Fields::Named && is_secret_field(text, at, hint);
+            url || field() || is_hinted() && assigned(text, at, Edge::Any).is_some()
         }
         [b'e', b'y'] => goes_on(bytes, at, "eyJ") && web_token(text, at, Edge::Any).is_some(),
         [b'-', b'-'] => goes_on(bytes, at, "-----BEGIN ") && private_key(text, at).is_some(),

@@ -313,6 +313,7 @@ fn example(kind: MessageKind) -> Message {
             rationale: "the approach gave a wrong result and there is no trend: use another kind of tool".into(),
             outcomes: vec![outcome(OutcomeStatus::Failed)],
             gap_summary: "1 of 1 subtasks failed".into(),
+            task_verdicts: vec![verdict(Verdict::Fail)],
         }
         .into(),
         MessageKind::PartialResultRequest => PartialResultRequest {
@@ -339,6 +340,7 @@ fn example(kind: MessageKind) -> Message {
         MessageKind::TaskResumed => TaskResumed {
             task_id: task(),
             away_ms: Millis::from_seconds(90),
+            person_present: Some(true),
         }
         .into(),
         MessageKind::TaskAborted => TaskAborted {

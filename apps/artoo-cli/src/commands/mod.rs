@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod config;
 pub mod doctor;
+pub mod dropping;
 pub mod ggs;
 pub mod keys;
 pub mod lab;

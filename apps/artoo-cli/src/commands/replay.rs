@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use artoo_bus::Difference;
-use artoo_protocol::Command;
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::text::{head_tail, one_line, printable};
+use artoo_protocol::{Command, Role};
 use serde_json::{Value, json};
 
 use super::tasks;
@@ -31,7 +31,12 @@ pub fn run(data: &Path, task: &str, json: bool) -> Result<(), Failure> {
     let differences = roles.replay(&contents.records)?;
     let steps = count(&contents.records, |entry| matches!(entry, Entry::Stepped { .. }));
     let effects = count(&contents.records, |entry| {
-        matches!(entry, Entry::Published { .. } | Entry::Commanded { .. })
+        // What the person and the runtime say is no role's decision: it is taken as it stands.
+        match entry {
+            Entry::Published { envelope } => !matches!(envelope.from, Role::User | Role::Runtime),
+            Entry::Commanded { .. } => true,
+            Entry::Opened { .. } | Entry::Answered { .. } | Entry::Stepped { .. } | Entry::Closed { .. } => false,
+        }
     });
     if json {
         let listed: Vec<Value> = differences

@@ -4,18 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use artoo_bus::SystemClock;
 use artoo_bus::journal::read::{self, Contents, Found, ReadError, Salvaged};
 use artoo_bus::journal::summary::{Costs, Status, TaskSummary};
 use artoo_protocol::journal::{Entry, Record};
-use artoo_protocol::ports::Clock;
 use artoo_protocol::text::{one_line, printable};
 use artoo_protocol::{Message, Timestamp};
 use serde_json::{Value, json};
 
 use super::naming::{self, Meant};
 use crate::args::TasksCommand;
-use crate::data_folder::{DataFolder, held_since};
+use crate::data_folder::held_since;
 use crate::failure::Failure;
 use crate::{output, progress};
 
@@ -29,23 +27,8 @@ pub fn run(command: &TasksCommand, data: &Path) -> Result<(), Failure> {
         TasksCommand::List { json } => list(data, *json),
         TasksCommand::Show { task, json } => show(data, &pick(&folder, task)?, *json),
         TasksCommand::Log { task, json } => log(&pick(&folder, task)?, *json),
-        TasksCommand::Rm { task } => remove(data, &pick(&folder, task)?),
+        TasksCommand::Rm { task } => super::dropping::run(data, &pick(&folder, task)?),
     }
-}
-
-/// Drops a journal and what was kept to undo the task, and says how much that was.
-fn remove(data: &Path, found: &Found) -> Result<(), Failure> {
-    let _held = DataFolder::open(data, SystemClock.now())?;
-    let undo = data.join("undo");
-    let bytes = artoo_executor::undo::size(&undo, &found.task_id);
-    let failed = |e: std::io::Error| Failure::failed(format!("{} could not be dropped: {e}", found.task_id));
-    artoo_executor::undo::drop_kept(&undo, &found.task_id).map_err(failed)?;
-    std::fs::remove_file(&found.path).map_err(failed)?;
-    output::note(&format!(
-        "dropped {} and the {bytes} bytes that were kept to undo it",
-        found.task_id
-    ));
-    Ok(())
 }
 
 /// The summary of one task of this process, for the line under its result.
@@ -56,10 +39,11 @@ pub fn summary_of(data: &Path, task: &artoo_protocol::TaskId) -> Option<TaskSumm
 
 /// Costs in one line.
 pub fn costs_line(costs: &Costs) -> String {
-    let tokens = if costs.usage.input_tokens + costs.usage.output_tokens == 0 {
-        "no tokens".to_owned()
-    } else {
-        format!("{} + {} tokens", costs.usage.input_tokens, costs.usage.output_tokens)
+    let usage = &costs.usage;
+    let tokens = match (usage.tokens(), usage.estimated) {
+        (0, _) => "no tokens".to_owned(),
+        (_, false) => format!("{} + {} tokens", usage.input_tokens, usage.output_tokens),
+        (_, true) => format!("{} + {} tokens (estimated)", usage.input_tokens, usage.output_tokens),
     };
     let person = if costs.person.0 == 0 {
         String::new()
@@ -95,7 +79,7 @@ impl From<&ReadError> for Damage {
         let line = match error {
             ReadError::Damaged { line, .. } => Some(*line),
             ReadError::TooNew { .. } => Some(1),
-            ReadError::Io(_) => None,
+            ReadError::TooLong | ReadError::Io(_) => None,
         };
         Self {
             line,
@@ -184,7 +168,7 @@ fn list(data: &Path, json: bool) -> Result<(), Failure> {
     }
     for listed in &summaries {
         let summary = &listed.summary;
-        let tokens = summary.costs.usage.input_tokens + summary.costs.usage.output_tokens;
+        let tokens = summary.costs.usage.tokens();
         output::result(&printable(&format!(
             "{}  {:<40} {:<28} {:>8}  {:>3} calls  {:>7} tokens",
             summary.started_at,
@@ -222,6 +206,7 @@ fn to_json(listed: &Listed) -> Value {
         .map(|call| {
             json!({"role": call.role, "tier": call.tier, "model": call.model, "input_tokens": call.usage.input_tokens,
                 "output_tokens": call.usage.output_tokens, "cached_tokens": call.usage.cached_tokens, "requests": call.usage.requests,
+                "estimated": call.usage.estimated,
                 "elapsed_ms": call.elapsed, "answered": call.answered, "critical": call.critical})
         })
         .collect();
@@ -232,7 +217,7 @@ fn to_json(listed: &Listed) -> Value {
         "directive": summary.directive, "cause": summary.cause, "summary": summary.summary, "replans": summary.replans,
         "started_at": summary.started_at, "ended_at": summary.ended_at,
         "costs": {"model_calls": costs.calls.len(), "sequential_calls": costs.sequential_calls, "input_tokens": costs.usage.input_tokens,
-            "output_tokens": costs.usage.output_tokens, "cached_tokens": costs.usage.cached_tokens, "total_ms": costs.total, "model_ms": costs.model,
+            "output_tokens": costs.usage.output_tokens, "cached_tokens": costs.usage.cached_tokens, "estimated": costs.usage.estimated, "total_ms": costs.total, "model_ms": costs.model,
             "tool_ms": costs.tools, "person_ms": costs.person, "own_ms": costs.own, "calls": calls},
     })
 }
@@ -286,6 +271,9 @@ fn damaged(found: &Found, damage: &ReadError) -> Failure {
             line - 1
         )),
         ReadError::TooNew { .. } => failure.hint("use the artoo that made it, or a later one"),
+        ReadError::TooLong => failure.hint(format!(
+            "`artoo tasks log {id}` shows its beginning, and `artoo tasks rm {id}` drops it"
+        )),
         ReadError::Io(_) => failure,
     }
 }

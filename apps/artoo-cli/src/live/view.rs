@@ -191,13 +191,10 @@ impl View {
                 self.calls += 1;
                 self.asking.insert((deed.role, *call));
             }
-            Act::ModelAnswered { call, usage, cost, .. } => {
+            Act::ModelAnswered { call, usage, cost, .. } | Act::ModelFailed { call, usage, cost, .. } => {
                 self.asking.remove(&(deed.role, *call));
-                self.tokens += usage.input_tokens + usage.output_tokens;
+                self.tokens = self.tokens.saturating_add(usage.tokens());
                 self.cost += cost.get();
-            }
-            Act::ModelFailed { call, .. } => {
-                self.asking.remove(&(deed.role, *call));
             }
             _ => return Heard::Nothing,
         }

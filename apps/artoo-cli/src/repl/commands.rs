@@ -178,8 +178,8 @@ fn cost(named: Option<&str>, settings: &Settings, session: &Session) -> Result<(
         let calls: usize = all.iter().map(|task| task.costs.calls.len()).sum();
         let tokens: u64 = all
             .iter()
-            .map(|task| task.costs.usage.input_tokens + task.costs.usage.output_tokens)
-            .sum();
+            .map(|task| task.costs.usage.tokens())
+            .fold(0, u64::saturating_add);
         output::result(&format!(
             "this conversation: {} tasks, {calls} model calls, {tokens} tokens{}",
             all.len(),

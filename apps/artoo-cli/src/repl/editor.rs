@@ -30,7 +30,7 @@ const TASKS_MAX: usize = 100;
 
 /// The editor.
 pub struct Editor {
-    editor: rustyline::Editor<Help, FileHistory>,
+    line: rustyline::Editor<Help, FileHistory>,
     history: PathBuf,
     redactor: Redactor,
     /// Whether something stood in the line when it was last drawn.
@@ -66,7 +66,7 @@ impl Editor {
         // No history yet is no error.
         let _ = editor.load_history(&history);
         Ok(Self {
-            editor,
+            line: editor,
             history,
             redactor,
             has_text,
@@ -79,11 +79,11 @@ impl Editor {
     /// What the terminal says: its end, or Ctrl+C.
     pub fn read(&mut self) -> Result<String, ReadlineError> {
         self.has_text.store(false, Ordering::Relaxed);
-        let typed = self.editor.readline("artoo> ")?;
+        let typed = self.line.readline("artoo> ")?;
         if !typed.trim().is_empty() {
-            let _ = self.editor.add_history_entry(self.redactor.text(&typed));
+            let _ = self.line.add_history_entry(self.redactor.text(&typed));
             // Added, never written anew: a disk that is full or a kill in between must not take what was there.
-            let _ = self.editor.append_history(&self.history);
+            let _ = self.line.append_history(&self.history);
         }
         Ok(unfenced(&typed).to_owned())
     }

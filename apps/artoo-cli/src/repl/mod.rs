@@ -107,8 +107,8 @@ async fn take_up(
     let prepared = async {
         let (data, task) = resume::take(&settings, &task)?;
         task.apply_to(&mut settings)?;
-        let again = task.settle(&**terminal).await?;
-        let system = System::resume(&settings, env, false, data, &task, &again).await?;
+        let settled = task.settle(&**terminal).await?;
+        let system = System::resume(&settings, env, false, data, &task, &settled).await?;
         Ok::<_, Failure>((system, task))
     };
     let prepared = tokio::select! {

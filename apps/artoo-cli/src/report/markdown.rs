@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use artoo_protocol::message::{Grounds, SubTaskOutcome};
 use artoo_protocol::text::one_line;
 
-use super::words::{decided, how_sure, used, written};
+use super::words::{decided, estimated, how_sure, used, written};
 use super::{Round, Story, UNFINISHED, word};
 use crate::progress;
 
@@ -91,8 +91,10 @@ pub fn markdown(story: &Story<'_>) -> String {
         let (read, wrote) = (usage.input_tokens, usage.output_tokens);
         let _ = writeln!(
             page,
-            "| {role} | {} | {read} | {wrote} | {} | {cost:.4} |",
-            spent.calls, spent.elapsed
+            "| {role} | {} | {read} | {wrote}{} | {} | {cost:.4} |",
+            spent.calls,
+            estimated(&usage),
+            spent.elapsed
         );
     }
     let _ = write!(

@@ -136,9 +136,7 @@ impl<'a> Story<'a> {
         for call in &story.summary.costs.calls {
             let spent = story.spent.entry(call.role).or_default();
             spent.calls += 1;
-            spent.usage.input_tokens += call.usage.input_tokens;
-            spent.usage.output_tokens += call.usage.output_tokens;
-            spent.usage.cached_tokens += call.usage.cached_tokens;
+            spent.usage = spent.usage.plus(call.usage);
             spent.elapsed = Millis(spent.elapsed.0.saturating_add(call.elapsed.0));
             spent.cost += price(&call.model, &call.usage);
         }

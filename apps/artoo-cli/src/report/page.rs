@@ -3,16 +3,17 @@
 //! Owns the order and the words, and a bound: what does not fit any more is named and left to the journal. Everything that came over the bus
 //! is escaped.
 
+mod steps;
+
 use std::fmt::Write as _;
 
 use artoo_auditor::page::chart::{Chart, Series, Shape};
 use artoo_auditor::page::sheet::{escaped, grouped, minute, sheet};
-use artoo_protocol::SubTaskId;
-use artoo_protocol::message::{CriterionVerdict, Grounds, OutcomeStatus, SubTaskOutcome, Verdict};
+use artoo_protocol::message::Grounds;
 use artoo_protocol::text::one_line;
 
-use super::words::{decided, how_sure, used, written};
-use super::{Attempt, Round, Story, UNFINISHED, drawing, word};
+use super::words::{decided, estimated, how_sure, used, written};
+use super::{Round, Story, drawing, word};
 use crate::progress;
 
 /// When a page is so long, in bytes, the details of further steps are left out.
@@ -51,7 +52,7 @@ pub fn page(story: &Story<'_>) -> String {
     }
     decisions(&mut html, story);
     for (number, round) in (1..).zip(&story.rounds) {
-        steps(&mut html, number, round);
+        steps::steps(&mut html, number, round);
     }
     memory(&mut html, story);
     costs(&mut html, story);
@@ -62,7 +63,6 @@ pub fn page(story: &Story<'_>) -> String {
 
 fn figures(html: &mut String, story: &Story<'_>) {
     let (summary, costs) = (&story.summary, &story.summary.costs);
-    let tokens = costs.usage.input_tokens + costs.usage.output_tokens;
     html.push_str("<div class=\"figures\">");
     for (value, name) in [
         (
@@ -82,7 +82,14 @@ fn figures(html: &mut String, story: &Story<'_>) {
             format!("{} / {}", costs.calls.len(), costs.sequential_calls),
             "model calls / in sequence",
         ),
-        (grouped(tokens), "tokens"),
+        (
+            grouped(costs.usage.tokens()),
+            if costs.usage.estimated {
+                "tokens (estimated)"
+            } else {
+                "tokens"
+            },
+        ),
         (format!("{:.4}", story.cost()), "cost"),
     ] {
         let _ = write!(
@@ -233,130 +240,6 @@ fn decisions(html: &mut String, story: &Story<'_>) {
     html.push_str("</section>");
 }
 
-fn steps(html: &mut String, number: usize, round: &Round<'_>) {
-    let _ = write!(
-        html,
-        "<section class=\"card wide\"><h2>Attempts and verdicts of plan {number}</h2>"
-    );
-    let mut left_out = 0;
-    for outcome in &round.outcomes {
-        if html.len() > FULL {
-            left_out += 1;
-            continue;
-        }
-        step(html, round, outcome);
-    }
-    // A task may end in the middle of a step; what was tried until then was done.
-    let mut has_begun = !round.outcomes.is_empty();
-    for (id, intent, _) in round.steps().filter(|(id, ..)| round.status(id).is_none()) {
-        if round.attempts.iter().all(|attempt| attempt.result.subtask_id != *id) {
-            continue;
-        }
-        has_begun = true;
-        if html.len() > FULL {
-            left_out += 1;
-            continue;
-        }
-        let _ = write!(html, "<details open><summary>{} ({UNFINISHED})</summary>", text(intent));
-        attempts(html, round, id);
-        html.push_str("</details>");
-    }
-    if !has_begun {
-        html.push_str("<p>No step was tried to its end.</p>");
-    }
-    if left_out > 0 {
-        let _ = write!(
-            html,
-            "<p>{left_out} more steps are in the journal: <code>artoo tasks show</code></p>"
-        );
-    }
-    if !round.verdicts.is_empty() {
-        html.push_str("<p>The whole:</p><table>");
-        for verdict in round.verdicts {
-            judged(html, verdict);
-        }
-        html.push_str("</table>");
-    }
-    if !round.gap.is_empty() {
-        let _ = write!(html, "<p>What was missing: {}</p>", text(round.gap));
-    }
-    html.push_str("</section>");
-}
-
-fn step(html: &mut String, round: &Round<'_>, outcome: &SubTaskOutcome) {
-    let (class, open) = match outcome.status {
-        OutcomeStatus::Matched => ("improving", ""),
-        OutcomeStatus::Failed => ("worsening", " open"),
-        OutcomeStatus::NotRun => ("stable", ""),
-    };
-    let _ = write!(
-        html,
-        "<details{open}><summary><span class=\"{class}\">{}</span> {}</summary>",
-        word(&outcome.status).replace('_', " "),
-        text(&outcome.intent)
-    );
-    attempts(html, round, &outcome.subtask_id);
-    if !outcome.criteria_verdicts.is_empty() {
-        html.push_str("<table>");
-        for verdict in &outcome.criteria_verdicts {
-            judged(html, verdict);
-        }
-        html.push_str("</table>");
-    }
-    if let Some(reason) = &outcome.failure_reason {
-        let _ = write!(html, "<p>{}</p>", text(reason));
-    }
-    html.push_str("</details>");
-}
-
-fn attempts(html: &mut String, round: &Round<'_>, of: &SubTaskId) {
-    for attempt in round.attempts.iter().filter(|attempt| attempt.result.subtask_id == *of) {
-        tried(html, attempt);
-    }
-}
-
-fn tried(html: &mut String, attempt: &Attempt<'_>) {
-    let result = attempt.result;
-    let _ = write!(html, "<p>attempt {}: {}</p><ul>", result.attempt, word(&result.status));
-    for call in result.tool_calls.iter().take(CALLS) {
-        let not_run = if call.not_run { " (not run)" } else { "" };
-        let _ = write!(
-            html,
-            "<li><code>{}</code>{not_run}, {}</li>",
-            text(&call.to_string()),
-            call.elapsed_ms
-        );
-    }
-    if result.tool_calls.len() > CALLS {
-        let _ = write!(html, "<li>and {} more calls</li>", result.tool_calls.len() - CALLS);
-    }
-    html.push_str("</ul>");
-    if let Some(correction) = attempt.correction {
-        let _ = write!(
-            html,
-            "<p>sent back ({}): {} {}</p>",
-            word(&correction.failure_class),
-            text(&correction.what_was_wrong),
-            text(&correction.what_to_do)
-        );
-    }
-}
-
-fn judged(html: &mut String, verdict: &CriterionVerdict) {
-    let class = match verdict.verdict {
-        Verdict::Pass => "improving",
-        Verdict::Fail => "worsening",
-    };
-    let _ = write!(
-        html,
-        "<tr><td class=\"{class}\">{}</td><td>{}</td><td>{}: {}</td></tr>",
-        word(&verdict.verdict),
-        text(&verdict.criterion),
-        word(&verdict.source),
-        text(&verdict.evidence)
-    );
-}
-
 fn memory(html: &mut String, story: &Story<'_>) {
     let mut list = |title: &str, lines: &[String], nothing: &str| {
         let _ = write!(html, "<section class=\"card\"><h2>{title}</h2>");
@@ -393,7 +276,7 @@ fn costs(html: &mut String, story: &Story<'_>) {
             spent.calls,
             grouped(usage.input_tokens),
             grouped(usage.cached_tokens),
-            grouped(usage.output_tokens),
+            format_args!("{}{}", grouped(usage.output_tokens), estimated(&usage)),
             spent.elapsed,
             spent.cost
         );

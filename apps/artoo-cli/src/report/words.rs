@@ -4,6 +4,7 @@
 
 use artoo_ggs::Explained;
 use artoo_protocol::message::FinalResult;
+use artoo_protocol::model::Usage;
 
 use super::{Story, word};
 
@@ -33,6 +34,11 @@ pub fn decided(one: &Explained) -> (String, [String; 5], String) {
         artoo_ggs::explain::Decided::End(ending, cause) => format!("{} ({})", word(&ending), word(&cause)),
     });
     (cell, signals, decision)
+}
+
+/// What is said behind tokens that no provider reported.
+pub const fn estimated(usage: &Usage) -> &'static str {
+    if usage.estimated { " (estimated)" } else { "" }
 }
 
 /// What memory told the planner, those that shaped a plan marked.

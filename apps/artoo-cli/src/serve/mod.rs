@@ -32,7 +32,11 @@ use crate::{notices, output};
 /// # Errors
 /// [`Failure`] when the system cannot be started or the address cannot be had.
 pub async fn run(options: &Options, env: &Environment, mcp: bool, http: Option<&str>) -> Result<u8, Failure> {
-    let settings = settings::load(options, env)?;
+    let settings = if mcp {
+        settings::load(options, env)?
+    } else {
+        settings::load_without_models(options, env)?
+    };
     let show = if options.quiet { Show::Nothing } else { Show::Progress };
     notices(&settings, show);
     let mut signals = Signals::listen()?;

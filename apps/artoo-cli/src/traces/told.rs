@@ -6,7 +6,7 @@
 use artoo_protocol::message::{
     Attempt, Check, Ending, FinalResult, Loss, MemoryReply, OutcomeStatus, PlanDirective, SubTaskOutcome, Verdict,
 };
-use artoo_protocol::model::{ModelContent, ModelError, ModelReply};
+use artoo_protocol::model::{ModelContent, ModelError, ModelReply, Usage};
 use artoo_protocol::text::one_line;
 use artoo_protocol::tool::{CheckReport, Permit, ToolOutput};
 use artoo_protocol::{Answer, CallId, Role};
@@ -83,7 +83,10 @@ pub fn answer(spans: &mut [Span], at: usize, answer: &Answer) {
         Answer::Model(Err(error)) => {
             let (kind, why) = model_error(error);
             fail(spans, at, kind, why);
-            if let ModelError::Rejected { status, .. } = error
+            if let Some((model, usage)) = error.spent() {
+                used(spans, at, model, usage);
+            }
+            if let ModelError::Rejected { status, .. } = error.bare()
                 && *status > 0
             {
                 put(spans, at, "http.response.status_code", Value::Int((*status).into()));
@@ -105,8 +108,14 @@ fn recalled(spans: &mut [Span], at: usize, reply: &MemoryReply) {
 }
 
 fn replied(spans: &mut [Span], at: usize, reply: &ModelReply) {
-    tell(spans, at, "gen_ai.response.model", &reply.model);
-    let usage = &reply.usage;
+    used(spans, at, &reply.model, &reply.usage);
+    if let ModelContent::ToolCalls { calls, .. } = &reply.content {
+        put(spans, at, "artoo.tool_calls", int(calls.len() as u64));
+    }
+}
+
+fn used(spans: &mut [Span], at: usize, model: &str, usage: &Usage) {
+    tell(spans, at, "gen_ai.response.model", model);
     put(spans, at, "gen_ai.usage.input_tokens", int(usage.input_tokens));
     put(spans, at, "gen_ai.usage.output_tokens", int(usage.output_tokens));
     put(
@@ -116,8 +125,8 @@ fn replied(spans: &mut [Span], at: usize, reply: &ModelReply) {
         int(usage.cached_tokens),
     );
     put(spans, at, "artoo.requests", int(usage.requests.into()));
-    if let ModelContent::ToolCalls { calls, .. } = &reply.content {
-        put(spans, at, "artoo.tool_calls", int(calls.len() as u64));
+    if usage.estimated {
+        put(spans, at, "artoo.usage_estimated", Value::Flag(true));
     }
 }
 
@@ -127,6 +136,7 @@ const fn model_error(error: &ModelError) -> (&'static str, &'static str) {
         ModelError::Rejected { .. } => ("rejected", "the model's provider refused"),
         ModelError::Unusable { .. } => ("unusable", "the model gave no usable answer"),
         ModelError::Unreadable { .. } => ("unreadable", "the model's answer could not be read"),
+        ModelError::Charged { error, .. } => model_error(error),
         ModelError::NotUnderstood { .. } => (
             "not_understood",
             "the built-in offline model does not know the sentence",

@@ -540,11 +540,11 @@ fn stopping_takes_two_presses_and_a_refusal_stays_to_be_read() {
     tab.until("document.querySelector('.stop').textContent === 'Really stop it?'");
     // Too soon to be meant.
     tab.value("document.querySelector('.stop').click()");
-    tab.until("(document.querySelector('.stop.sure') && document.querySelector('.stop').click(), document.querySelector('[role=status]').textContent.includes('where it was started'))");
+    tab.until("(document.querySelector('.stop.sure') && document.querySelector('.stop').click(), document.querySelector('.card [role=status]').textContent.includes('where it was started'))");
     tab.value("window.looks = 0");
     tab.until("window.looks >= 3");
     assert_eq!(
-        tab.value("document.querySelector('[role=status]').textContent"),
+        tab.value("document.querySelector('.card [role=status]').textContent"),
         "It can only be stopped where it was started."
     );
     assert_eq!(

@@ -28,7 +28,7 @@ fn a_comparison_is_reproducible_and_written_as_tables_pictures_and_a_page() {
             .find(|row| row["family"] == "easy" && row["policy"] == policy);
         row.unwrap()["solved"]["value"].as_f64().unwrap()
     };
-    assert!(solved("oracle") >= solved("GGS as specified"));
+    assert!(solved("oracle") >= solved("GGS, defaults"));
     sandbox.file("strict.json", r#"{"delta": 0}"#);
     let told = sandbox.run(&[&args[..], &["--params", "strict.json", "--out", "lab"]].concat());
     assert!(told.ended(0).out.contains("| GGS, strict |"), "{told:#?}");

@@ -35,6 +35,7 @@ mod pty;
 mod reading;
 mod repl;
 mod replay;
+mod resuming;
 mod serving;
 #[cfg(target_os = "linux")] // what runs is looked for in /proc
 mod shutdown;

@@ -142,7 +142,7 @@ fn ctrl_c_stops_the_task_and_never_the_program() {
     pty.expect("artoo> ");
     pty.signal(rustix::process::Signal::TERM);
     pty.expect("stopped by SIGTERM");
-    assert_eq!(pty.wait(), Some(0));
+    assert_eq!(pty.wait(), Some(130));
     assert!(!sandbox.project().join("notes.txt").exists());
 }
 

@@ -15,6 +15,7 @@ mod sync;
 mod writer;
 
 pub use redact::Redactor;
+pub use resumed::Resumption;
 pub use writer::Journal;
 
 use std::path::PathBuf;
@@ -29,6 +30,13 @@ use crate::notice::{Observer, Silent};
 
 /// Longest line, in bytes, that is written or read: 64 MiB.
 pub const LINE_MAX: usize = 64 << 20;
+/// Longest journal, in bytes, that is read whole: 512 MiB. One that is longer is written all the same.
+pub const FILE_MAX: u64 = 512 << 20;
+/// Deepest nesting of objects and lists in a line that is written: what [`read`] takes, which is the bound of its parser.
+pub const NESTING_MAX: usize = 127;
+
+/// The reason in the last record of a task that came to its end.
+const ENDED: &str = "the task has ended";
 
 /// How journals are written.
 pub struct JournalOptions {
@@ -77,6 +85,14 @@ pub enum JournalError {
         task_id: TaskId,
         /// The first failure.
         message: String,
+    },
+    /// What an interrupted task held was masked: whoever went on would act on the mask instead of on it.
+    #[error("a secret in {task_id} was not kept in its journal (record {record}), so nobody can go on with it")]
+    Masked {
+        /// The task.
+        task_id: TaskId,
+        /// The first record that does not hold what was said or done.
+        record: u64,
     },
     /// No journal is open for the task.
     #[error("no journal is open for {0}")]

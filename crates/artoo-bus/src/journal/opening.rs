@@ -6,11 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use artoo_protocol::journal::Entry;
-use artoo_protocol::{FORMAT_VERSION, TaskId};
+use artoo_protocol::message::TaskAborted;
+use artoo_protocol::{Envelope, EnvelopeId, FORMAT_VERSION, Role, TaskId};
+use uuid::Uuid;
 
 use super::books::{Place, State};
 use super::file::{Out, TaskFile, file_path};
 use super::writer::Journal;
+use super::{JournalError, read};
 
 impl Journal {
     /// A new journal with its first record.
@@ -62,6 +65,46 @@ impl Journal {
         }
         file.id = id;
         Ok(())
+    }
+
+    /// Writes down that the person stopped an interrupted task, without going on with it, and returns when the disk has it: whoever takes
+    /// it up afterwards ends it and does nothing more. Blocks the thread. One that has ended or was stopped is left as it is.
+    ///
+    /// # Errors
+    /// [`JournalError`] when there is none, when it has a defect before its end, or when it cannot be written.
+    pub fn stop(&self, task: &TaskId, reason: &str) -> Result<(), JournalError> {
+        let Place::Folder(folder) = &self.shared.place else {
+            return Err(JournalError::NotOpen(task.clone()));
+        };
+        let found = read::find(folder, task)?.ok_or_else(|| JournalError::NotOpen(task.clone()))?;
+        let contents = read::read_file(&found.path)?;
+        if read::has_ended(&contents.records) || read::was_stopped(&contents.records) {
+            return Ok(());
+        }
+        let mut file = TaskFile::reopen(&found, &contents)?;
+        let id = read::task_id(&contents.records).unwrap_or(task).clone();
+        let aborted = TaskAborted {
+            task_id: id.clone(),
+            reason: reason.to_owned(),
+        };
+        let envelope = Envelope {
+            id: EnvelopeId::new(Uuid::now_v7().to_string()),
+            seq: read::last_seq(&contents.records) + 1,
+            task_id: Some(id),
+            timestamp: self.shared.options.clock.now(),
+            from: Role::User,
+            to: Role::R7,
+            payload: aborted.into(),
+        };
+        let failed = |message| JournalError::Failed {
+            task_id: task.clone(),
+            message,
+        };
+        self.write(&mut file, Entry::Published { envelope }).map_err(failed)?;
+        let target = file.target();
+        target
+            .map_or(Ok(()), |target| self.shared.syncer.wait(target))
+            .map_err(failed)
     }
 
     /// The last record; from here on nothing is written for the task.

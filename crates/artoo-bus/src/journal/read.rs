@@ -4,14 +4,17 @@
 //! other defect is an error that names its line. Must not write.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use artoo_protocol::journal::{Entry, Record};
 use artoo_protocol::{FORMAT_VERSION, Message, TaskId};
 use thiserror::Error;
 
-use super::{JournalError, LINE_MAX};
+use super::{ENDED, FILE_MAX, JournalError, LINE_MAX};
+
+/// How much of a journal's end is looked at for its last record, which is short when the task has ended.
+const TAIL: u64 = 4 << 10;
 
 /// A journal that cannot be read.
 #[derive(Debug, Error)]
@@ -33,6 +36,9 @@ pub enum ReadError {
         /// The format found.
         found: u32,
     },
+    /// More than is read into memory.
+    #[error("the journal is longer than the {FILE_MAX} bytes that are read of one")]
+    TooLong,
 }
 
 /// Reads one record after the other. After an error nothing more comes.
@@ -146,12 +152,20 @@ pub struct Salvaged {
     pub damage: Option<ReadError>,
 }
 
-/// Reads a journal up to its end or to the first thing that is wrong with it.
+/// Reads a journal up to its end or to the first thing that is wrong with it, and at most [`FILE_MAX`] bytes of it.
 pub fn salvage(source: impl BufRead) -> Salvaged {
+    salvage_within(source, FILE_MAX)
+}
+
+fn salvage_within(source: impl BufRead, most: u64) -> Salvaged {
     let mut reader = Reader::new(source);
     let (mut records, mut damage) = (Vec::new(), None);
-    for record in reader.by_ref() {
+    while let Some(record) = reader.next() {
         match record {
+            Ok(_) if reader.bytes() > most => {
+                damage = Some(ReadError::TooLong);
+                break;
+            }
             Ok(record) => records.push(record),
             Err(error) => damage = Some(error),
         }
@@ -191,9 +205,30 @@ pub fn read(source: impl BufRead) -> Result<Contents, ReadError> {
 /// Reads a journal from a file.
 ///
 /// # Errors
-/// [`ReadError`], see [`read`].
+/// [`ReadError`], see [`read`]; one that is too long is not begun.
 pub fn read_file(path: &Path) -> Result<Contents, ReadError> {
-    read(BufReader::new(File::open(path)?))
+    let file = File::open(path)?;
+    if file.metadata()?.len() > FILE_MAX {
+        return Err(ReadError::TooLong);
+    }
+    read(BufReader::new(file))
+}
+
+/// Whether the last record says that the task came to its end; nothing else is read. Where it does not, the journal has to be read to
+/// know: a process may have died between an ending and that record.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn closes_with_its_end(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    let lines = tail.strip_suffix(b"\n").unwrap_or_default();
+    let last = lines.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    let record = serde_json::from_slice::<Record>(last);
+    Ok(record.is_ok_and(|record| matches!(record.entry, Entry::Closed { reason } if reason == ENDED)))
 }
 
 /// A journal in a folder.
@@ -277,6 +312,20 @@ pub fn has_ended(records: &[Record]) -> bool {
     )
 }
 
+/// Whether the person stopped the task.
+pub fn was_stopped(records: &[Record]) -> bool {
+    records.iter().any(
+        |record| matches!(&record.entry, Entry::Published { envelope } if matches!(envelope.payload, Message::TaskAborted(_))),
+    )
+}
+
+/// The first record in which a secret was masked, where that stands in the way of going on: what is decided from there on could rest
+/// on the mask, and be done with it. A task that was stopped does nothing any more, so it can be ended.
+pub fn lost_secret(records: &[Record]) -> Option<u64> {
+    let masked = records.iter().find(|record| record.masked)?;
+    (!was_stopped(records)).then_some(masked.n)
+}
+
 /// Questions that were put to the person and not answered, in their order.
 pub fn open_questions(records: &[Record]) -> Vec<Message> {
     let mut open: Vec<Message> = Vec::new();
@@ -299,4 +348,46 @@ pub fn open_questions(records: &[Record]) -> Vec<Message> {
         }
     }
     open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal(closed: &str) -> String {
+        let opened = r#"{"n":1,"at":"2026-02-27T09:30:00Z","entry":"opened","format":1,"artoo":"0","task_id":"input_0000000a","settings":null}"#;
+        format!("{opened}\n{{\"n\":2,\"at\":\"2026-02-27T09:30:00Z\",\"entry\":\"closed\",\"reason\":\"{closed}\"}}\n")
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_bound_and_what_is_missing_is_said() {
+        let text = journal(ENDED);
+        let whole = salvage_within(text.as_bytes(), text.len() as u64);
+        assert_eq!((whole.contents.records.len(), whole.damage.is_none()), (2, true));
+        let bounded = salvage_within(text.as_bytes(), text.len() as u64 - 1);
+        assert_eq!(bounded.contents.records.len(), 1);
+        assert!(matches!(bounded.damage, Some(ReadError::TooLong)));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        // Holes: a file that is long and takes no room.
+        File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
+        assert!(matches!(read_file(&path), Err(ReadError::TooLong)));
+    }
+
+    #[test]
+    fn an_end_is_seen_in_the_last_line_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        let ends = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            closes_with_its_end(&path).unwrap()
+        };
+        assert!(ends(&journal(ENDED)));
+        let long = "x".repeat(100_000);
+        assert!(ends(&format!("{long}\n{}", journal(ENDED))));
+        assert!(!ends(&journal("the process ended")));
+        assert!(!ends(journal(ENDED).trim_end()), "a torn line says nothing");
+        assert!(!ends(&journal(&long)));
+        assert!(!ends("") && !ends("\n") && !ends("\n\n"));
+    }
 }

@@ -4,8 +4,7 @@
 //! name says so. Each character becomes one `*`, so that text keeps its length and a replayed role cuts it in the same
 //! places. Must not know records: it walks any JSON value.
 
-use artoo_protocol::secret::{self, Plain, SHORTEST, is_secret_name};
-use serde::Serialize;
+use artoo_protocol::secret::{self, Plain, SHORTEST, counts, is_secret_name};
 use serde_json::Value;
 
 /// Masks secrets in text and in JSON.
@@ -74,28 +73,33 @@ impl Redactor {
         (end > 0).then_some(masked)
     }
 
-    /// Masks every string of a JSON value.
+    /// Masks the secrets in every string of a JSON value, and everything below a name that says that it is secret.
     pub fn value(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => {
-                for (name, field) in fields.iter_mut() {
-                    match field {
-                        Value::String(text) if is_secret_name(name) && text.chars().count() >= SHORTEST => {
-                            *text = mask(text);
-                        }
-                        _ => self.value(field),
-                    }
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        self.masks(value);
     }
 
-    /// One line of JSON with every secret masked.
-    pub(super) fn line(&self, record: &impl Serialize) -> Result<String, serde_json::Error> {
-        self.json(serde_json::to_string(record)?)
+    /// The same; whether anything was masked.
+    fn masks(&self, value: &mut Value) -> bool {
+        // Every part of it is masked, so nowhere an `any`.
+        match value {
+            Value::String(text) => {
+                let masked = self.text(text);
+                replace(text, masked)
+            }
+            Value::Array(items) => items.iter_mut().fold(false, |changed, item| self.masks(item) | changed),
+            Value::Object(fields) => fields.iter_mut().fold(false, |changed, (name, field)| {
+                let masked = match field {
+                    // In a schema the names are of fields that somebody else fills in, and the tools of a task are made of it.
+                    Value::Object(schemas) if name == "properties" && schemas.values().all(Value::is_object) => schemas
+                        .values_mut()
+                        .fold(false, |changed, schema| self.masks(schema) | changed),
+                    _ if is_secret_name(name) => cover(field, counts(name)),
+                    _ => self.masks(field),
+                };
+                masked | changed
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
     }
 
     /// A JSON text with every secret masked. One that holds none, the usual case, is looked at and passed on as it is.
@@ -103,12 +107,19 @@ impl Redactor {
     /// # Errors
     /// When it is no JSON.
     pub fn json(&self, text: String) -> Result<String, serde_json::Error> {
-        if !self.suspects(&text) {
-            return Ok(text);
+        match self.masked(&text)? {
+            Some(value) => serde_json::to_string(&value),
+            None => Ok(text),
         }
-        let mut value = serde_json::from_str(&text)?;
-        self.value(&mut value);
-        serde_json::to_string(&value)
+    }
+
+    /// What a JSON text says with every secret masked; `None` when it holds none.
+    pub(super) fn masked(&self, text: &str) -> Result<Option<Value>, serde_json::Error> {
+        if !self.suspects(text) {
+            return Ok(None);
+        }
+        let mut value = serde_json::from_str(text)?;
+        Ok(self.masks(&mut value).then_some(value))
     }
 
     fn suspects(&self, line: &str) -> bool {
@@ -129,6 +140,36 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
+/// Masks everything in a value; a number becomes a text of the same length, quotes included. Counts of tokens stay what they are. Whether
+/// anything was masked.
+fn cover(value: &mut Value, counts: bool) -> bool {
+    match value {
+        Value::String(text) => {
+            let masked = mask(text);
+            replace(text, masked)
+        }
+        Value::Number(number) if !counts => {
+            let stars = number.to_string().len().saturating_sub(2).max(1);
+            *value = Value::String("*".repeat(stars));
+            true
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |changed, item| cover(item, counts) | changed),
+        Value::Object(fields) => fields
+            .values_mut()
+            .fold(false, |changed, field| cover(field, counts) | changed),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether that changes anything.
+fn replace(text: &mut String, masked: String) -> bool {
+    let changes = *text != masked;
+    *text = masked;
+    changes
+}
+
 fn mask(secret: &str) -> String {
     "*".repeat(secret.chars().count())
 }
@@ -147,7 +188,9 @@ mod tests {
         assert_eq!(redactor.text(text), expect);
         assert_eq!(text.chars().count(), expect.chars().count(), "lengths are kept");
         // The quick look at a line must not overlook what the closer look would mask.
-        let line = redactor.line(&json!({ "x": format!("line\n{text}") })).unwrap();
+        let line = redactor
+            .json(json!({ "x": format!("line\n{text}") }).to_string())
+            .unwrap();
         let read: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(read, json!({ "x": format!("line\n{expect}") }));
     }
@@ -189,7 +232,9 @@ mod tests {
             ("my-own.key_1 my\\-own.key\\_1", "************ **************"),
         ] {
             assert_eq!(redactor.text(text), expect);
-            let line = redactor.line(&json!({ "check": { "pattern": text } })).unwrap();
+            let line = redactor
+                .json(json!({ "check": { "pattern": text } }).to_string())
+                .unwrap();
             assert_eq!(line, json!({ "check": { "pattern": expect } }).to_string());
         }
         check(
@@ -202,8 +247,110 @@ mod tests {
     fn named_fields_are_masked_whatever_they_look_like() {
         let redactor = Redactor::default();
         let line = redactor
-            .line(&json!({ "settings": { "api_key": "looks harmless", "model": "m" } }))
+            .json(json!({ "settings": { "api_key": "looks harmless", "model": "m" } }).to_string())
             .unwrap();
         assert_eq!(line, r#"{"settings":{"api_key":"**************","model":"m"}}"#);
+        assert_eq!(
+            redactor.masked(&line).unwrap(),
+            None,
+            "what is masked already is no secret"
+        );
+    }
+
+    #[test]
+    fn a_short_password_and_all_that_lies_below_a_secret_name_are_masked() {
+        for (open, masked) in [
+            (json!({"password": "hunter2"}), json!({"password": "*******"})),
+            (json!({"password": ""}), json!({"password": ""})),
+            (json!({"db password (old)": "x"}), json!({"db password (old)": "*"})),
+            (json!({"say \"token\" twice": "x"}), json!({"say \"token\" twice": "*"})),
+            (json!({"password\\": "x"}), json!({"password\\": "*"})),
+            (json!({"pin_secret": 493_817}), json!({"pin_secret": "****"})),
+            (json!({"secret": -1.25}), json!({"secret": "***"})),
+            (
+                json!({"credentials": {"user": "ann", "codes": [1234, "ab", null, true]}}),
+                json!({"credentials": {"user": "***", "codes": ["**", "**", null, true]}}),
+            ),
+            (json!({"tokens": ["abc", 7]}), json!({"tokens": ["***", 7]})),
+            (json!([{"api_key": ["k"]}]), json!([{"api_key": ["*"]}])),
+        ] {
+            let line = Redactor::default().json(open.to_string()).unwrap();
+            assert_eq!(line, masked.to_string(), "{open}");
+            assert_eq!(
+                Redactor::default().json(masked.to_string()).unwrap(),
+                masked.to_string()
+            );
+        }
+        let secret = json!({"password": 493_817}).to_string();
+        assert_eq!(Redactor::default().json(secret.clone()).unwrap().len(), secret.len());
+    }
+
+    #[test]
+    fn counts_of_tokens_and_the_fields_of_a_schema_stay() {
+        for text in [
+            r#"{"usage":{"input_tokens":510,"output_tokens":67,"cached_tokens":0},"max_output_tokens":null,"max_tokens":9000}"#,
+            r#"{"max_context_tokens":32000,"tokens_of_ended":12,"promptTokenCount":50,"tokens":{"input":5}}"#,
+            r#"{"input_schema":{"type":"object","properties":{"api_key":{"type":"string"},"token":{"description":"whose"}}}}"#,
+            r#"{"password":null,"secret":true,"key":"k"}"#,
+        ] {
+            assert_eq!(Redactor::default().json(text.to_owned()).unwrap(), text);
+            let mut value = serde_json::from_str(text).unwrap();
+            Redactor::default().value(&mut value);
+            assert_eq!(
+                value.to_string(),
+                serde_json::from_str::<Value>(text).unwrap().to_string()
+            );
+        }
+    }
+
+    const NAMES: &[&str] = &[
+        "password",
+        "max_tokens",
+        "token",
+        "api_key",
+        "the password: old",
+        "a\"secret",
+        "key",
+        "properties",
+        "x",
+        "é token",
+        "\\",
+        "secret\\",
+        "\\\"token",
+    ];
+
+    fn value() -> impl proptest::strategy::Strategy<Value = Value> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            Just(json!(-1.25)),
+            r#"["\\\\a:{}é-]{0,6}"#.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::vec((proptest::sample::select(NAMES), inner), 0..4).prop_map(|fields| fields
+                    .into_iter()
+                    .map(|(name, field)| (name.to_owned(), field))
+                    .collect()),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        /// The quick look at a line must say yes wherever the closer look finds something.
+        #[test]
+        fn the_quick_look_overlooks_nothing(open in value()) {
+            let mut masked = open.clone();
+            Redactor::default().value(&mut masked);
+            let line = Redactor::default().json(open.to_string()).unwrap();
+            let read: Value = serde_json::from_str(&line).unwrap();
+            proptest::prop_assert_eq!(read.to_string(), masked.to_string(), "{}", open);
+            if masked != open {
+                proptest::prop_assert!(secret::may_hold(&open.to_string()), "{}", open);
+            }
+        }
     }
 }

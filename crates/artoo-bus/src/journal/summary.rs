@@ -53,7 +53,7 @@ pub struct Costs {
     /// Length of the longest chain of calls of which each was begun after the one before was answered: what the person
     /// waits for.
     pub sequential_calls: usize,
-    /// Everything that providers reported, summed.
+    /// Everything that was used, summed.
     pub usage: Usage,
     /// Begin to end.
     pub total: Millis,
@@ -74,9 +74,9 @@ pub struct ModelCall {
     pub role: Role,
     /// Which of the configured models was meant.
     pub tier: Tier,
-    /// The model's own name; empty when no answer came.
+    /// The model's own name; empty when nothing came that has a price.
     pub model: String,
-    /// What the provider reported.
+    /// What the provider reported, or an estimate.
     pub usage: Usage,
     /// From asking to the answer.
     pub elapsed: Millis,
@@ -180,6 +180,7 @@ pub fn costs(records: &[Record]) -> Costs {
         let unanswered = Record {
             n: end.1,
             at: end.0,
+            masked: false,
             entry: Entry::Closed { reason: String::new() },
         };
         begun.done(role, &unanswered, None, &mut models, &mut tools);
@@ -199,11 +200,7 @@ pub fn costs(records: &[Record]) -> Costs {
     models.sort_by_key(|call| call.from);
     costs.sequential_calls = mark_longest_chain(&mut models);
     for call in models {
-        let sum = &mut costs.usage;
-        sum.input_tokens = sum.input_tokens.saturating_add(call.call.usage.input_tokens);
-        sum.output_tokens = sum.output_tokens.saturating_add(call.call.usage.output_tokens);
-        sum.cached_tokens = sum.cached_tokens.saturating_add(call.call.usage.cached_tokens);
-        sum.requests = sum.requests.saturating_add(call.call.usage.requests);
+        costs.usage = costs.usage.plus(call.call.usage);
         costs.calls.push(call.call);
     }
     costs
@@ -238,10 +235,7 @@ impl Begun {
         let span = (self.at, end.at);
         match self.kind {
             Kind::Model(tier) => {
-                let reply = match answer {
-                    Some(Answer::Model(Ok(reply))) => Some(reply),
-                    _ => None,
-                };
+                let spent = answer.and_then(Answer::spent);
                 models.push(Spanned {
                     from: self.n,
                     to: end.n,
@@ -249,10 +243,10 @@ impl Begun {
                     call: ModelCall {
                         role,
                         tier,
-                        model: reply.map(|reply| reply.model.clone()).unwrap_or_default(),
-                        usage: reply.map(|reply| reply.usage).unwrap_or_default(),
+                        model: spent.map(|(model, _)| model.to_owned()).unwrap_or_default(),
+                        usage: spent.map(|(_, usage)| *usage).unwrap_or_default(),
                         elapsed: span.1.since(span.0),
-                        answered: reply.is_some(),
+                        answered: matches!(answer, Some(Answer::Model(Ok(_)))),
                         critical: false,
                     },
                 });

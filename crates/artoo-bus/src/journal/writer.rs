@@ -12,9 +12,9 @@ use artoo_protocol::{Answer, Envelope, MessageKind, TaskId};
 
 use super::books::{Place, State};
 use super::file::{Out, TaskFile, file_path};
-use super::resumed::resumed;
+use super::resumed::{Resumption, resumed};
 use super::sync::Syncer;
-use super::{JournalError, JournalOptions, LINE_MAX, read};
+use super::{ENDED, JournalError, JournalOptions, LINE_MAX, NESTING_MAX, read};
 use crate::locked;
 use crate::notice::Notice;
 
@@ -65,28 +65,34 @@ impl Journal {
     }
 
     /// Opens the journal of an interrupted task again, cuts off a torn last line, and writes down that the task goes on
-    /// after so long. Gives all records, that one included.
+    /// after so long, and what was settled with the person before. Gives all records, those included.
     ///
     /// # Errors
-    /// [`JournalError`] when there is none, when it has a defect before its end, or when it cannot be opened.
-    pub fn resume(&self, task: &TaskId) -> Result<Vec<Record>, JournalError> {
+    /// [`JournalError`] when there is none, when it has a defect before its end, when it does not hold what the task would go on
+    /// from ([`JournalError::Masked`]), or when it cannot be opened.
+    pub fn resume(&self, task: &TaskId, with: &Resumption) -> Result<Vec<Record>, JournalError> {
         let Place::Folder(folder) = &self.shared.place else {
             return Err(JournalError::NotOpen(task.clone()));
         };
         let found = read::find(folder, task)?.ok_or_else(|| JournalError::NotOpen(task.clone()))?;
         let contents = read::read_file(&found.path)?;
-        let mut file = TaskFile::reopen(&found, &contents)?;
-        let mut records = contents.records;
         let failed = |message| JournalError::Failed {
             task_id: task.clone(),
             message,
         };
-        if read::has_ended(&records) {
+        if read::has_ended(&contents.records) {
             return Err(failed("it has ended meanwhile".to_owned()));
         }
+        if let Some(record) = read::lost_secret(&contents.records) {
+            let task_id = task.clone();
+            return Err(JournalError::Masked { task_id, record });
+        }
+        let mut file = TaskFile::reopen(&found, &contents)?;
+        let mut records = contents.records;
         let id = read::task_id(&records).unwrap_or(task).clone();
-        let envelope = resumed(&records, &id, self.shared.options.clock.now());
-        records.push(self.write(&mut file, Entry::Published { envelope }).map_err(failed)?);
+        for envelope in resumed(&records, &id, self.shared.options.clock.now(), with) {
+            records.push(self.write(&mut file, Entry::Published { envelope }).map_err(failed)?);
+        }
         let mut state = locked(&self.shared.state);
         state.open.insert(task.suffix().to_owned(), file);
         // The process may have ended between R1's word and the new name of the file.
@@ -120,7 +126,7 @@ impl Journal {
         };
         let written = self.append(state, task, entry).and_then(|()| match kind {
             MessageKind::TaskSpec | MessageKind::DirectAnswer => self.name(state, task),
-            MessageKind::FinalResult => self.finish(state, task, "the task has ended"),
+            MessageKind::FinalResult => self.finish(state, task, ENDED),
             MessageKind::DispatchManifest | MessageKind::SubTaskOutcome | MessageKind::PlanDirective => {
                 self.sync_soon(state, task);
                 Ok(())
@@ -250,15 +256,28 @@ impl Journal {
 
     pub(super) fn write(&self, file: &mut TaskFile, entry: Entry) -> Result<Record, String> {
         let options = &self.shared.options;
-        let record = Record {
+        let mut record = Record {
             n: file.records + 1,
             at: options.clock.now(),
+            masked: false,
             entry,
         };
-        let mut line = options.redactor.line(&record).map_err(|e| e.to_string())?;
+        let mut line = serde_json::to_string(&record).map_err(|e| e.to_string())?;
+        if let Some(mut value) = options.redactor.masked(&line).map_err(|e| e.to_string())? {
+            record.masked = true;
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("masked".to_owned(), true.into());
+            }
+            line = value.to_string();
+        }
         line.push('\n');
+        // What could not be read again must not be written: it would cost the whole journal.
         if line.len() > LINE_MAX {
             return Err(format!("a record of {} bytes is too long", line.len()));
+        }
+        let nesting = nesting(&line);
+        if nesting > NESTING_MAX {
+            return Err(format!("a record that is nested {nesting} deep cannot be read again"));
         }
         file.append(line.as_bytes()).map_err(|e| e.to_string())?;
         file.records += 1;
@@ -295,6 +314,52 @@ impl Journal {
         JournalError::Failed {
             task_id: task.clone(),
             message,
+        }
+    }
+}
+
+/// How deep objects and lists stand in one another in a line of JSON.
+fn nesting(line: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod bounds {
+    use serde_json::{Value, json};
+
+    use super::nesting;
+
+    #[test]
+    fn a_line_is_nested_too_deep_exactly_where_it_could_not_be_read() {
+        let nested = |depth: usize| {
+            (0..depth).fold(json!("[{\"\\"), |inner, at| {
+                if at % 2 == 0 {
+                    json!([inner])
+                } else {
+                    json!({ "a]": inner })
+                }
+            })
+        };
+        for depth in [0, 1, 2, 96, 126, 127, 128, 200] {
+            let line = nested(depth).to_string();
+            assert_eq!(nesting(&line), depth);
+            let read = serde_json::from_str::<Value>(&line);
+            assert_eq!(read.is_ok(), depth <= super::NESTING_MAX, "{depth}");
         }
     }
 }

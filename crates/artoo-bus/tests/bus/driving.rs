@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use artoo_bus::journal::read;
+use artoo_bus::journal::{read, summary};
 use artoo_bus::{Limits, Meter, Notice, Ports, Runtime, replay_role};
 use artoo_protocol::message::{BudgetKind, Cause};
 use artoo_protocol::model::ModelError;
@@ -245,9 +245,18 @@ async fn a_wake_that_ends_a_stopped_task_stands_in_its_journal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_budget_that_is_reached_is_told_to_the_controller_once() {
-    let stage = stage(None, 100);
+    // What failed was paid for like what was answered, and is in the journal for whoever goes on.
+    for turns in [vec![], vec![Turn::Fails, Turn::Fails, Turn::Fails]] {
+        token_budget(turns).await;
+    }
+}
+
+async fn token_budget(turns: Vec<Turn>) {
+    let journal = memory_journal();
+    let stage = stage(Some(journal.clone()), 100);
+    let failed = turns.len();
     let ports = Ports {
-        model: Some(ToyModel::new([])),
+        model: Some(ToyModel::new(turns)),
         ..Ports::default()
     };
     let controller = idle::<R7>();
@@ -273,6 +282,11 @@ async fn a_token_budget_that_is_reached_is_told_to_the_controller_once() {
     };
     assert_eq!(reached.budget, BudgetKind::Tokens);
     assert_eq!((reached.used.get(), reached.limit.get()), (200.0, 150.0));
+    let records = read::read(journal.text(&named()).unwrap().as_slice()).unwrap().records;
+    let costs = summary::costs(&records);
+    assert_eq!((costs.usage.tokens(), costs.usage.requests), (400, 4));
+    assert!(costs.calls.iter().all(|call| call.model == "toy"));
+    assert_eq!(costs.calls.iter().filter(|call| !call.answered).count(), failed);
 }
 
 #[tokio::test(start_paused = true)]

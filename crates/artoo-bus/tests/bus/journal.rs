@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use artoo_bus::journal::read::{self, ReadError};
 use artoo_bus::journal::summary::{Status, TaskSummary};
-use artoo_bus::journal::{Journal, JournalOptions, Redactor};
-use artoo_bus::{Hub, Ports, TokioClock};
+use artoo_bus::journal::{Journal, JournalError, JournalOptions, Redactor, Resumption};
+use artoo_bus::{Hub, Ports, TapItem, TokioClock};
 use artoo_protocol::journal::{Entry, Record, StepCause};
-use artoo_protocol::message::Ending;
+use artoo_protocol::message::{ConfirmationRequest, Consent, Ending, TaskResumed};
 use artoo_protocol::ports::Clock;
 use artoo_protocol::tool::EffectClass;
-use artoo_protocol::{Command, Event, Message, Millis, Role};
+use artoo_protocol::{Command, Event, Message, Millis, Role, SubTaskId};
 use proptest::prelude::*;
 
 use crate::toys::{
@@ -168,9 +168,146 @@ async fn a_secret_never_reaches_the_journal() {
     let found = read::find(folder.path(), &named()).unwrap().unwrap();
     let text = std::fs::read_to_string(&found.path).unwrap();
     assert!(!text.contains("secret") && !text.contains("sk-abc"), "{text}");
-    let summary = TaskSummary::of(&read::read_file(&found.path).unwrap().records).unwrap();
+    let records = read::read_file(&found.path).unwrap().records;
+    let summary = TaskSummary::of(&records).unwrap();
     assert_eq!(summary.input, "use ******************");
     assert_eq!(summary.status, Status::Interrupted);
+    let masked: Vec<u64> = records.iter().filter(|r| r.masked).map(|r| r.n).collect();
+    assert_eq!(
+        masked,
+        [2, 5],
+        "the input and the call, and nothing else: {:#?}",
+        shape(&records)
+    );
+}
+
+/// Whoever went on would act on asterisks; a task that was stopped does nothing more and can be ended.
+#[tokio::test(start_paused = true)]
+async fn nobody_goes_on_from_what_was_masked() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = stage(Some(open(folder.path(), &["hunter2hunter2"])), 100);
+    tell(&first.hub, Role::User, user_input("write hunter2hunter2 into the file"));
+    tell(&first.hub, Role::R1, task_spec());
+    drop(first);
+    let journal = open(folder.path(), &[]);
+    let path = folder.path().join(format!("{}.jsonl", named()));
+    let before = std::fs::read(&path).unwrap();
+    let refused = journal.resume(&named(), &Resumption::default());
+    assert!(
+        matches!(refused, Err(JournalError::Masked { record: 2, .. })),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    journal.stop(&named(), "no more").unwrap();
+    journal.resume(&named(), &Resumption::default()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_an_interrupted_task_stops_it_once_and_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = stage(Some(open(folder.path(), &[])), 100);
+    tell(&first.hub, Role::User, user_input("x"));
+    tell(&first.hub, Role::R1, task_spec());
+    drop(first);
+    let path = folder.path().join(format!("{}.jsonl", named()));
+    for _ in 0..2 {
+        open(folder.path(), &[]).stop(&named(), "it was undone").unwrap();
+        let records = read::read_file(&path).unwrap().records;
+        assert_eq!(shape(&records)[3..], ["published TaskAborted"]);
+        assert!(read::was_stopped(&records) && !read::has_ended(&records));
+    }
+    let missing = open(folder.path(), &[]).stop(&artoo_protocol::TaskId::new("other_0000000b"), "x");
+    assert!(matches!(missing, Err(JournalError::NotOpen(_))), "{missing:?}");
+}
+
+/// What the person was asked before a task goes on stands behind the message that it does, and observers hear of it.
+#[tokio::test(start_paused = true)]
+async fn what_was_settled_before_a_task_goes_on_is_written_down_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = stage(Some(open(folder.path(), &[])), 100);
+    tell(&first.hub, Role::User, user_input("x"));
+    tell(&first.hub, Role::R1, task_spec());
+    drop(first);
+    let request = ConfirmationRequest {
+        request_id: "resume-3".into(),
+        task_id: named(),
+        subtask_id: SubTaskId::new("s"),
+        tool: "shell".into(),
+        effect: EffectClass::Destroy,
+        action: "rm x".into(),
+        reason: "it was interrupted".into(),
+        grant: None,
+    };
+    let with = Resumption {
+        person_present: Some(true),
+        settled: vec![(request, Consent::Yes)],
+    };
+    let records = open(folder.path(), &[]).resume(&named(), &with).unwrap();
+    let expect = [
+        "published TaskResumed",
+        "published ConfirmationRequest",
+        "published ConfirmationAnswer",
+    ];
+    assert_eq!(shape(&records)[3..], expect);
+    assert!(read::open_questions(&records).is_empty());
+    let next = stage(None, 100);
+    let mut tap = next.hub.tap("observer", 10);
+    let mut inbox = next.hub.inbox(Role::R7).unwrap();
+    let said: Vec<_> = records[3..]
+        .iter()
+        .filter_map(|record| match &record.entry {
+            Entry::Published { envelope } => Some(envelope),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(
+        &said[0].payload,
+        Message::TaskResumed(TaskResumed {
+            person_present: Some(true),
+            ..
+        })
+    ));
+    for envelope in &said {
+        assert!(artoo_protocol::route(envelope.payload.kind(), envelope.from).is_some_and(|r| r.to == envelope.to));
+        next.hub.show(envelope);
+        assert_eq!(tap.try_recv(), Some(TapItem::Envelope(Arc::new((*envelope).clone()))));
+    }
+    assert_eq!(said.iter().map(|envelope| envelope.seq).collect::<Vec<_>>(), [3, 4, 5]);
+    assert!(inbox.try_recv().is_none(), "no role hears it twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_read_again_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = stage(Some(open(folder.path(), &[])), 100);
+    let deep = (0..125).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+    let planner = Toy::<R2>::new(move |_, event| {
+        if is_message(event, |m| matches!(m, Message::TaskSpec(_))) {
+            vec![with_input(deep.clone())]
+        } else {
+            Vec::new()
+        }
+    });
+    let ports = Ports {
+        toolbox: Some(Arc::new(ToyTools::default())),
+        ..Ports::default()
+    };
+    let runtime = runtime(&stage.hub, ports).spawn(planner);
+    tell(&stage.hub, Role::User, user_input("x"));
+    tell(&stage.hub, Role::R1, task_spec());
+    let closed = runtime.shutdown(Millis(1_000)).await.journal.unwrap_err().to_string();
+    assert!(closed.contains("nested"), "{closed}");
+    let found = read::find(folder.path(), &named()).unwrap().unwrap();
+    let records = read::read_file(&found.path).unwrap().records;
+    assert_eq!(shape(&records)[3..], ["R2 steps on message 2"]);
+}
+
+fn with_input(input: serde_json::Value) -> Command {
+    let mut command = run_tool(0, "look", EffectClass::Read);
+    if let Command::RunTool { invocation, .. } = &mut command {
+        invocation.input = input;
+    }
+    command
 }
 
 fn two_tasks_worth() -> Vec<u8> {
@@ -215,7 +352,7 @@ async fn an_interrupted_journal_goes_on_behind_its_last_whole_line() {
     std::fs::write(&path, &text).unwrap();
 
     let journal = open(folder.path(), &[]);
-    let records = journal.resume(&provisional()).unwrap();
+    let records = journal.resume(&provisional(), &Resumption::default()).unwrap();
     assert_eq!(records.len(), 4);
     let options = artoo_bus::HubOptions {
         journal: Some(journal.clone()),
@@ -250,7 +387,7 @@ async fn a_journal_that_was_not_yet_renamed_gets_its_name_when_it_goes_on() {
     let (old, new) = ("input_0000000a.jsonl", "count_files_0000000a.jsonl");
     std::fs::rename(folder.path().join(new), folder.path().join(old)).unwrap();
     let journal = open(folder.path(), &[]);
-    let records = journal.resume(&provisional()).unwrap();
+    let records = journal.resume(&provisional(), &Resumption::default()).unwrap();
     assert!(folder.path().join(new).exists() && !folder.path().join(old).exists());
     let Some(Entry::Published { envelope }) = records.last().map(|record| &record.entry) else {
         panic!("the last record says that the task goes on")

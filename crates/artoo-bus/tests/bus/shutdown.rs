@@ -16,7 +16,7 @@ use crate::toys::{
 };
 
 #[derive(Default)]
-struct ToyMemory(Mutex<(Vec<Megram>, bool)>);
+pub struct ToyMemory(pub Mutex<(Vec<Megram>, bool)>);
 
 #[async_trait]
 impl MemoryService for ToyMemory {
@@ -50,7 +50,7 @@ impl MemoryService for ToyMemory {
     }
 }
 
-fn megram(n: u64) -> Megram {
+pub fn megram(n: u64) -> Megram {
     Megram {
         id: MegramId::derive(Timestamp::from_millis(0), &named(), n),
         level: Level::M,

@@ -82,6 +82,8 @@ pub enum Turn {
     Fine,
     After(Millis),
     Panic,
+    /// Fails after 90 tokens in and 10 out.
+    Fails,
     /// Does this in the very moment of answering.
     Doing(Box<dyn FnOnce() + Send>),
 }
@@ -109,6 +111,19 @@ impl LanguageModel for ToyModel {
             Turn::Fine => {}
             Turn::After(span) => tokio::time::sleep(span.to_duration()).await,
             Turn::Panic => panic!("the adapter broke"),
+            Turn::Fails => {
+                let refusal = ModelError::Unusable {
+                    message: "refusal".into(),
+                };
+                let usage = Usage {
+                    input_tokens: 90,
+                    output_tokens: 10,
+                    requests: 1,
+                    ..Usage::default()
+                };
+                self.at_once.fetch_sub(1, Ordering::SeqCst);
+                return Err(refusal.charged("toy", usage));
+            }
             Turn::Doing(this) => this(),
         }
         self.at_once.fetch_sub(1, Ordering::SeqCst);
@@ -121,6 +136,7 @@ impl LanguageModel for ToyModel {
                 output_tokens: 10,
                 cached_tokens: 0,
                 requests: 1,
+                estimated: false,
             },
             elapsed_ms: Millis(0),
         })

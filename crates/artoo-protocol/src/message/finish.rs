@@ -92,7 +92,8 @@ pub struct FinalResult {
     /// Criteria that failed or were not run, word for word.
     #[serde(default)]
     pub unmet: Vec<String>,
-    /// Criteria that passed without tool evidence or a machine check, or were not judged.
+    /// Criteria that passed without tool evidence or a machine check, or were not judged; and, with a remark that says so, those of
+    /// an earlier plan that were not met and that no later plan asked for.
     #[serde(default)]
     pub unverified: Vec<String>,
     /// How far the result can be trusted, criterion by criterion.
@@ -110,7 +111,7 @@ pub struct Honesty {
     /// Judged by a model on what tools did.
     #[serde(default)]
     pub judged: Vec<Grounds>,
-    /// Passed on text alone, or judged by nobody.
+    /// Passed on text alone, judged by nobody, or not met by an earlier plan and asked by no later one.
     #[serde(default)]
     pub unverified: Vec<Grounds>,
 }
@@ -163,6 +164,10 @@ pub struct TaskResumed {
     pub task_id: TaskId,
     /// Time between the last record of its journal and now.
     pub away_ms: Millis,
+    /// Whether somebody is there now to be asked; what the task's input said of that was true of the process that took it. Unknown in
+    /// journals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person_present: Option<bool>,
 }
 
 /// Which hard budget.

@@ -9,6 +9,7 @@ pub mod finish;
 pub mod memory;
 pub mod perceive;
 pub mod plan;
+mod spelling;
 pub mod validate;
 mod weight;
 

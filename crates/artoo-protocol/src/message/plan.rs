@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::finish::Cause;
-use super::validate::{Criterion, SubTaskOutcome};
+use super::validate::{Criterion, CriterionVerdict, SubTaskOutcome};
 use crate::ids::{MegramId, Slug, SubTaskId, TaskId};
 use crate::units::{Finite, Timestamp, Unit01};
 
@@ -290,6 +290,9 @@ pub struct PlanDirective {
     /// R4b's words on the gap.
     #[serde(default)]
     pub gap_summary: String,
+    /// R4b's verdicts on the task criteria: what a machine denied stays in force for the next plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub task_verdicts: Vec<CriterionVerdict>,
 }
 
 /// R7 asks R2 to word what was achieved when a task is abandoned.

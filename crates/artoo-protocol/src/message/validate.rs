@@ -191,6 +191,8 @@ pub enum VerdictSource {
     Model,
     /// Nobody: a model that had to judge could not be asked. Always a fail, and no change of plan cures it.
     NoJudge,
+    /// Nobody: the machine check could not be run. Always a fail, and one that says nothing about the work.
+    NoCheck,
 }
 
 /// The verdict on one criterion.

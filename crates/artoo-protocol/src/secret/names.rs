@@ -41,6 +41,13 @@ pub fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| plain.contains(secret)) || plain.ends_with("key") && plain.len() > 3
 }
 
+/// Whether a field of this name holds numbers that are counts and no secrets, such as `max_tokens`, although the name looks secret.
+pub fn counts(name: &str) -> bool {
+    let letters = name.chars().filter(|c| *c != '-' && *c != '_');
+    let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    plain.contains("tokens") || plain.contains("tokencount")
+}
+
 /// Whether an environment variable of this name holds a secret. Wider than [`is_secret_name`]: to keep a variable back costs little, and
 /// words such as `pass` say more in a name than in a text.
 pub fn is_secret_variable(name: &str) -> bool {

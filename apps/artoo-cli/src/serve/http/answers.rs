@@ -1,4 +1,4 @@
-//! The forms in which a request is answered (design §20).
+//! The forms in which a request is answered (design §21).
 //!
 //! Owns the form of documents, of errors, and of pages that only the script may show. Knows no path and no task.
 

@@ -1,4 +1,4 @@
-//! What the body of a request asks for: an answer to a question, or the end of a task (design §20).
+//! What the body of a request asks for: an answer to a question, or the end of a task (design §21).
 //!
 //! Owns the form, in which nothing may stand that is not understood. Does nothing itself.
 

@@ -1,4 +1,4 @@
-//! Who may ask for what: rules over the head of a request, looked at before anything else (design §20).
+//! Who may ask for what: rules over the head of a request, looked at before anything else (design §21).
 //!
 //! Owns the rules and the token. A page on the web can make a browser ask this machine for anything, under any name that it points at it;
 //! another account of this machine can connect. The first is told by its host, its origin and the browser's own word, the second by the token.

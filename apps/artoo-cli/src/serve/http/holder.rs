@@ -1,4 +1,4 @@
-//! Ctrl+C for a task of another process: only where it is proven whom it reaches (design §20).
+//! Ctrl+C for a task of another process: only where it is proven whom it reaches (design §21).
 //!
 //! Owns the proof. The number in a note may be that of another program by now, so it is not taken at its word: the process is pinned first,
 //! then it must be the one that was meant, and be seen to hold the lock of the data folder, then it is signalled.

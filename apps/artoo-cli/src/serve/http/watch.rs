@@ -162,12 +162,7 @@ impl Watch {
     }
 
     fn answer(&mut self, role: Role, at: Timestamp, call: CallId, answer: &Answer) {
-        let cost = match answer {
-            Answer::Model(Ok(reply)) => (self.price)(&reply.model, &reply.usage),
-            Answer::Model(Err(_)) | Answer::Assessed(_) | Answer::Ran(_) | Answer::Checked(_) | Answer::Recalled(_) => {
-                0.0
-            }
-        };
+        let cost = answer.spent().map_or(0.0, |(model, usage)| (self.price)(model, usage));
         if let Some(act) = Act::of_answer(call, answer, cost) {
             self.deed(role, at, act);
         }
@@ -328,7 +323,12 @@ mod tests {
             payload: payload.into(),
         };
         let entry = Entry::Published { envelope };
-        watch.hear(Record { n: 1, at, entry });
+        watch.hear(Record {
+            n: 1,
+            at,
+            masked: false,
+            entry,
+        });
     }
 
     #[test]
