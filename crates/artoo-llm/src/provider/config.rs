@@ -87,14 +87,16 @@ impl Timeouts {
     }
 }
 
-/// How often a request that failed in a passing way is sent again, with waits that double, with jitter.
+/// How often a request that failed in a passing way is sent again, with waits that double, with jitter; behind a limit that says
+/// nothing of its length with waits that outlast a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// Attempts in all, at least 1.
     pub attempts: u32,
     /// The wait before the second attempt.
     pub first_wait: Duration,
-    /// Longest wait that a server may demand (`Retry-After`); one that demands more is given up at once.
+    /// Longest time that all waits of one request may take together, also those that a server demands (`Retry-After`); where one
+    /// would go beyond, the request is given up at once.
     pub longest_wait: Duration,
 }
 
@@ -103,7 +105,7 @@ impl Default for Retries {
         Self {
             attempts: 5,
             first_wait: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(60),
+            longest_wait: Duration::from_secs(300),
         }
     }
 }

@@ -5,7 +5,8 @@
 use artoo_protocol::model::ModelError;
 use serde_json::Value;
 
-use super::exchange::{Failure, Target, fetch};
+use super::exchange::{Target, fetch};
+use super::failure::Failure;
 use super::{Provider, Wire};
 
 /// Most names that are kept.
@@ -24,6 +25,7 @@ impl Provider {
                 model: &self.config.model,
                 wire: self.config.wire,
                 timeouts: self.timeouts,
+                key: &self.config.api_key,
             };
             match fetch(self.transport.as_ref(), &target).await {
                 Ok(document) => return Ok(names(self.config.wire, &document)),

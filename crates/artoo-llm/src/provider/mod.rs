@@ -3,35 +3,40 @@
 //! Owns one conversation turn from request to fitting answer: the fall-backs of dialect, the retries, the reading and the
 //! one re-ask. Must not know roles, nor where its configuration comes from.
 
+mod bill;
 mod config;
 mod dialect;
 mod endpoint;
 mod exchange;
+mod failure;
 mod listing;
 mod pieces;
 mod sse;
 mod transport;
+mod waits;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest, Usage};
+use artoo_protocol::model::{AnswerForm, ChatMessage, ModelContent, ModelError, ModelReply, ModelRequest};
 use artoo_protocol::ports::LanguageModel;
-use artoo_protocol::text::head_tail;
+use artoo_protocol::text::{head_tail, one_line};
 use artoo_protocol::tool::ToolSpec;
 use artoo_protocol::units::Millis;
 use async_trait::async_trait;
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::bill::{Bill, Came};
 pub use self::config::{ProviderConfig, Retries, RetryNotice, RetryObserver, Timeouts};
 use self::dialect::Dialect;
 use self::endpoint::Endpoint;
 pub use self::endpoint::{EndpointError, shown};
-use self::exchange::{Failure, Target, exchange};
+use self::exchange::{Target, exchange};
+use self::failure::Failure;
 use self::transport::{Http, Transport};
+use self::waits::Waits;
 pub use self::wire::Wire;
 use self::wire::{Ask, Collected};
 use crate::reader::{self, Shapes};
@@ -104,14 +109,18 @@ impl Provider {
     }
 
     /// Sends one request until it is answered, refused, or has failed too often.
-    async fn send(&self, messages: &[ChatMessage], request: &ModelRequest) -> Result<Collected, ModelError> {
-        let mut attempt = 1;
-        let mut waits = self.waits();
+    async fn send(
+        &self,
+        messages: &[ChatMessage],
+        request: &ModelRequest,
+        bill: &mut Bill,
+    ) -> Result<Collected, ModelError> {
+        bill.ask();
+        let mut waits = Waits::of(&self.config.retries);
         let mut way = self.known_way();
         let mut first_refusal = None;
         loop {
-            let sent = self.exchange(messages, request, way).await;
-            match sent {
+            match self.exchange(messages, request, way, bill).await {
                 Ok(collected) => {
                     // Only what worked is worth remembering.
                     *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
@@ -126,17 +135,23 @@ impl Provider {
                         .other_way(way, status, &words, structured)
                         .ok_or_else(|| error.clone())?;
                 }
-                Err(Failure::Passing { reason, wait, error }) => {
-                    let wait = self.next_wait(attempt, wait, waits.next()).ok_or(error)?;
-                    self.announce(attempt, wait, &reason);
+                Err(Failure::Passing { reason, pause, error }) => {
+                    let failed = waits.attempt;
+                    let wait = waits.next(pause).ok_or(error)?;
+                    self.announce(failed, wait, &reason);
                     tokio::time::sleep(wait).await;
-                    attempt += 1;
                 }
             }
         }
     }
 
-    async fn exchange(&self, messages: &[ChatMessage], request: &ModelRequest, way: Way) -> Result<Collected, Failure> {
+    async fn exchange(
+        &self,
+        messages: &[ChatMessage],
+        request: &ModelRequest,
+        way: Way,
+        bill: &mut Bill,
+    ) -> Result<Collected, Failure> {
         let Some(url) = self.endpoint.candidates.get(way.candidate) else {
             return Err(Failure::Final(ModelError::Unreachable {
                 message: "no endpoint is left to try".to_owned(),
@@ -147,6 +162,7 @@ impl Provider {
             model: &self.config.model,
             wire: self.config.wire,
             timeouts: self.timeouts,
+            key: &self.config.api_key,
         };
         let body = self.config.wire.body(&Ask {
             model: &self.config.model,
@@ -155,7 +171,12 @@ impl Provider {
             limit: request.max_output_tokens,
             dialect: way.dialect,
         });
-        let mut collected = exchange(self.transport.as_ref(), &target, body.to_string().into_bytes()).await?;
+        let body = body.to_string().into_bytes();
+        let (sent, mut collected) = (body.len(), Collected::default());
+        let done = exchange(self.transport.as_ref(), &target, body, &mut collected).await;
+        let came = if done.is_ok() { Came::Whole } else { Came::InPart };
+        bill.add(sent, &collected, came);
+        done?;
         if let AnswerForm::Structured { name, .. } = &request.form {
             collected.take_as_text(name);
         }
@@ -173,24 +194,6 @@ impl Provider {
         (no_such_path && candidate < self.endpoint.candidates.len()).then_some(Way { candidate, ..way })
     }
 
-    fn waits(&self) -> impl Iterator<Item = Duration> + use<> {
-        ExponentialBuilder::default()
-            .with_min_delay(self.config.retries.first_wait)
-            .with_max_delay(Duration::from_secs(20))
-            .with_max_times(self.config.retries.attempts.saturating_sub(1) as usize)
-            .with_jitter()
-            .build()
-    }
-
-    /// How long to wait before the next attempt; `None` when there is none.
-    fn next_wait(&self, attempt: u32, asked: Option<Duration>, planned: Option<Duration>) -> Option<Duration> {
-        if attempt >= self.config.retries.attempts || asked.is_some_and(|wait| wait > self.config.retries.longest_wait)
-        {
-            return None;
-        }
-        planned.map(|planned| planned.max(asked.unwrap_or_default()))
-    }
-
     fn announce(&self, attempt: u32, wait: Duration, reason: &str) {
         if let Some(observer) = &self.config.on_retry {
             observer(RetryNotice {
@@ -203,19 +206,25 @@ impl Provider {
         }
     }
 
-    async fn structured(&self, request: &ModelRequest, name: &str, schema: &Value) -> Result<Answer, ModelError> {
+    async fn structured(
+        &self,
+        request: &ModelRequest,
+        name: &str,
+        schema: &Value,
+        bill: &mut Bill,
+    ) -> Result<ModelContent, ModelError> {
         let shape = self.shapes.get(name, schema).map_err(|error| ModelError::Unreadable {
             message: error.to_string(),
         })?;
-        let first = self.send(&request.messages, request).await?;
-        let text = usable_text(&first)?;
-        let defect = match reader::read(&text, &shape) {
-            Ok(reading) => return Ok(Answer::once(ModelContent::Structured { value: reading.value }, first)),
+        let first = self.send(&request.messages, request, bill).await?;
+        let text = self.usable_text(&first)?;
+        let defect = match reader::read(text, &shape) {
+            Ok(reading) => return Ok(ModelContent::Structured { value: reading.value }),
             Err(unread) => unread.to_string(),
         };
         let mut messages = request.messages.clone();
         messages.push(ChatMessage::Assistant {
-            content: Some(head_tail(&text, SHOWN_BACK)),
+            content: Some(head_tail(text, SHOWN_BACK)),
             tool_calls: Vec::new(),
         });
         messages.push(ChatMessage::User {
@@ -224,42 +233,61 @@ impl Provider {
                 wire::schema_in_words(name, schema)
             ),
         });
-        let second = self.send(&messages, request).await?;
-        let reading = reader::read(&usable_text(&second)?, &shape).map_err(|unread| ModelError::Unreadable {
+        let second = self.send(&messages, request, bill).await?;
+        let reading = reader::read(self.usable_text(&second)?, &shape).map_err(|unread| ModelError::Unreadable {
             message: format!("{unread} (asked twice; the first time: {defect})"),
         })?;
-        let usage = add(first.usage, second.usage);
-        Ok(Answer {
-            usage: Usage { requests: 2, ..usage },
-            ..Answer::once(ModelContent::Structured { value: reading.value }, second)
-        })
+        Ok(ModelContent::Structured { value: reading.value })
     }
 
-    async fn with_tools(&self, request: &ModelRequest, tools: &[ToolSpec]) -> Result<Answer, ModelError> {
-        let collected = self.send(&request.messages, request).await?;
+    async fn with_tools(
+        &self,
+        request: &ModelRequest,
+        tools: &[ToolSpec],
+        bill: &mut Bill,
+    ) -> Result<ModelContent, ModelError> {
+        let collected = self.send(&request.messages, request, bill).await?;
         let calls = collected.calls(tools);
-        if collected.finish.as_deref() == Some("length") {
+        if collected.is_cut_off() {
             return Err(cut_off());
         }
         let text = reader::without_thinking(&collected.text).to_owned();
-        let content = if !calls.is_empty() {
-            ModelContent::ToolCalls {
-                text: Some(text).filter(|text| !text.is_empty()),
-                calls,
-            }
-        } else if let Some(call) = wire::written_call(&collected.text, tools) {
-            ModelContent::ToolCalls {
-                text: None,
-                calls: vec![call],
-            }
-        } else {
-            usable_text(&collected)?;
-            if text.is_empty() {
-                return Err(empty());
-            }
-            ModelContent::Text { text }
+        if !calls.is_empty() {
+            let text = Some(text).filter(|text| !text.is_empty());
+            return Ok(ModelContent::ToolCalls { text, calls });
+        }
+        if let Some(call) = wire::written_call(&collected.text, tools) {
+            let calls = vec![call];
+            return Ok(ModelContent::ToolCalls { text: None, calls });
+        }
+        self.usable_text(&collected)?;
+        if text.is_empty() {
+            return Err(empty());
+        }
+        Ok(ModelContent::Text { text })
+    }
+
+    /// The text of an answer that is complete, or the name of what is wrong with it.
+    fn usable_text<'a>(&self, collected: &'a Collected) -> Result<&'a str, ModelError> {
+        let refused = |why: &str| {
+            Err(ModelError::Unusable {
+                message: format!("refusal: {why}"),
+            })
         };
-        Ok(Answer::once(content, collected))
+        if collected.is_cut_off() {
+            return Err(cut_off());
+        }
+        if let Some("content_filter" | "refusal") = collected.finish.as_deref() {
+            return refused("the provider's content filter stopped it");
+        }
+        if !collected.refusal.trim().is_empty() {
+            // Masked before it is cut: of a key that was cut, half would be left to see.
+            return refused(&one_line(&self.masked(&collected.refusal), 300));
+        }
+        if collected.text.trim().is_empty() {
+            return Err(empty());
+        }
+        Ok(&collected.text)
     }
 
     fn masked(&self, text: &str) -> String {
@@ -283,25 +311,7 @@ impl Provider {
                 message: self.masked(&message),
             },
             ModelError::NotUnderstood { message } => ModelError::NotUnderstood { message },
-        }
-    }
-}
-
-struct Answer {
-    content: ModelContent,
-    model: Option<String>,
-    usage: Usage,
-}
-
-impl Answer {
-    fn once(content: ModelContent, collected: Collected) -> Self {
-        Self {
-            content,
-            model: collected.model,
-            usage: Usage {
-                requests: 1,
-                ..collected.usage
-            },
+            ModelError::Charged { error, model, usage } => self.masked_error(*error).charged(&model, usage),
         }
     }
 }
@@ -310,40 +320,21 @@ impl Answer {
 impl LanguageModel for Provider {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         let started = Instant::now();
+        let mut bill = Bill::default();
         let answer = match &request.form {
-            AnswerForm::Structured { name, schema } => self.structured(request, name, schema).await,
-            AnswerForm::Tools { tools } => self.with_tools(request, tools).await,
+            AnswerForm::Structured { name, schema } => self.structured(request, name, schema, &mut bill).await,
+            AnswerForm::Tools { tools } => self.with_tools(request, tools, &mut bill).await,
         };
-        let answer = answer.map_err(|error| self.masked_error(error))?;
+        let Bill { model, usage } = bill;
+        let model = model.unwrap_or_else(|| self.config.model.clone());
+        let content = answer.map_err(|error| self.masked_error(error).charged(&model, usage))?;
         Ok(ModelReply {
-            content: answer.content,
-            model: answer.model.unwrap_or_else(|| self.config.model.clone()),
-            usage: answer.usage,
+            content,
+            model,
+            usage,
             elapsed_ms: Millis(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)),
         })
     }
-}
-
-/// The text of an answer that is complete, or the name of what is wrong with it.
-fn usable_text(collected: &Collected) -> Result<String, ModelError> {
-    let unusable = |message: String| Err(ModelError::Unusable { message });
-    match collected.finish.as_deref() {
-        Some("length" | "max_tokens") => return Err(cut_off()),
-        Some("content_filter" | "refusal") => {
-            return unusable("refusal: the provider's content filter stopped it".to_owned());
-        }
-        _ => {}
-    }
-    if !collected.refusal.trim().is_empty() {
-        return unusable(format!(
-            "refusal: {}",
-            artoo_protocol::text::one_line(&collected.refusal, 300)
-        ));
-    }
-    if collected.text.trim().is_empty() {
-        return Err(empty());
-    }
-    Ok(collected.text.clone())
 }
 
 fn empty() -> ModelError {
@@ -355,15 +346,6 @@ fn empty() -> ModelError {
 fn cut_off() -> ModelError {
     ModelError::Unusable {
         message: "finish_reason length: the answer was cut off at the model's limit of output tokens".to_owned(),
-    }
-}
-
-fn add(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input_tokens: a.input_tokens + b.input_tokens,
-        output_tokens: a.output_tokens + b.output_tokens,
-        cached_tokens: a.cached_tokens + b.cached_tokens,
-        requests: a.requests + b.requests,
     }
 }
 

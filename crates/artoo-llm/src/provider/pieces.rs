@@ -12,6 +12,8 @@ use super::transport::{Body, Broken};
 pub(super) struct Pieces {
     body: Box<dyn Body>,
     deadline: Instant,
+    /// When it is over at the latest, however much comes.
+    end: Option<Instant>,
     wait: Duration,
     idle: Duration,
     total: usize,
@@ -29,6 +31,7 @@ impl Pieces {
         Self {
             body,
             deadline,
+            end: None,
             wait,
             idle,
             total: 0,
@@ -40,9 +43,15 @@ impl Pieces {
         self.total
     }
 
+    /// From now on no more than so much time is left for everything that may still come.
+    pub fn end_within(&mut self, rest: Duration) {
+        self.end = Some(Instant::now() + rest);
+    }
+
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Gap> {
-        let piece = timeout_at(self.deadline, self.body.chunk()).await;
+        let deadline = self.end.map_or(self.deadline, |end| end.min(self.deadline));
+        let piece = timeout_at(deadline, self.body.chunk()).await;
         let piece = piece.map_err(|_| Gap::Stalled(self.wait))?.map_err(Gap::Broken)?;
         self.deadline = Instant::now() + self.idle;
         self.wait = self.idle;

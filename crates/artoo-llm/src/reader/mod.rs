@@ -12,7 +12,7 @@ use artoo_protocol::text;
 use serde_json::Value;
 use thiserror::Error;
 
-use self::scan::{Opening, Scanner};
+use self::scan::{MAX_NESTING, Opening, Scanner};
 pub use self::shape::{Shape, ShapeError, Shapes};
 
 /// Longest text that is read, in bytes; the rest is left out and said to be.
@@ -123,7 +123,7 @@ pub fn read_arguments(text: &str) -> Value {
         serde_json::from_str::<Value>(piece)
             .or_else(|_| serde_json::from_str(&repair::mend(piece)))
             .ok()
-            .filter(Value::is_object)
+            .filter(|value| value.is_object() && fits(value, MAX_NESTING))
     };
     let whole = cut.trim().trim_start_matches("```json").trim_matches('`').trim();
     if defects.is_empty()
@@ -138,6 +138,23 @@ pub fn read_arguments(text: &str) -> Value {
         return value;
     }
     Value::String(text.to_owned())
+}
+
+/// Arguments that came as a value: what is nested too deep to be written down and read again is the text that it is.
+pub fn bounded(arguments: Value) -> Value {
+    if fits(&arguments, MAX_NESTING) {
+        return arguments;
+    }
+    Value::String(arguments.to_string())
+}
+
+/// Whether objects and lists stand at most so deep in one another.
+fn fits(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Object(fields) => depth > 0 && fields.values().all(|field| fits(field, depth - 1)),
+        Value::Array(items) => depth > 0 && items.iter().all(|item| fits(item, depth - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 /// Every JSON object that stands on the top level of the text, think blocks left out; for finding a tool call that a
@@ -204,7 +221,7 @@ impl Search<'_> {
     fn rebuild(&mut self, broken: &[Opening<'_>]) -> Option<Value> {
         broken.iter().take(MAX_REBUILDS).find_map(|opening| {
             let piece = opening.closed.unwrap_or(opening.rest);
-            let value = repair::rebuild(piece, MAX_REBUILD)?;
+            let value = repair::rebuild(piece, MAX_REBUILD).filter(|value| fits(value, MAX_NESTING))?;
             // What was guessed has to fit the schema as it stands: unknown fields are what a wrong guess looks like.
             if let Err(why) = self.shape.check_strictly(&value) {
                 self.note(why);
@@ -217,6 +234,10 @@ impl Search<'_> {
 
     /// The value, or the one wrapped in it, if it fits.
     fn offer(&mut self, value: &Value, with: &[Defect]) -> Option<Value> {
+        if !fits(value, MAX_NESTING) {
+            self.note(format!("it is nested more than {MAX_NESTING} deep"));
+            return None;
+        }
         match self.shape.check(value) {
             Ok(()) => {
                 self.defects.extend_from_slice(with);

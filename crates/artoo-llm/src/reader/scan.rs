@@ -6,8 +6,8 @@ use super::Defect;
 
 /// How many bytes are looked at in all, as a multiple of the text's length.
 const WORK_FACTOR: usize = 24;
-/// Deepest nesting of brackets that counts as a value.
-const MAX_NESTING: usize = 96;
+/// Deepest nesting of brackets that counts as a value: below what a parser takes, so that there is room for what is put around it.
+pub(super) const MAX_NESTING: usize = 96;
 
 const THINK_TAGS: [(&str, &str); 4] = [
     ("<think>", "</think>"),

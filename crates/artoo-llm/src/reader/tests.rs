@@ -122,6 +122,21 @@ fn arguments_that_are_not_json_stay_text() {
     assert_eq!(read_arguments("[1]"), json!("[1]"));
 }
 
+/// What is read here is written down with a few levels around it, and has to be read again.
+#[test]
+fn what_is_nested_too_deep_to_be_written_down_is_no_value() {
+    let nested = |depth: usize| format!("{{\"top\":{}1{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    let shape = Shape::compile("top", &json!({"type": "object", "required": ["top"]})).unwrap();
+    for (depth, fine) in [(96, true), (97, false), (120, false)] {
+        let text = nested(depth);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read_arguments(&text).is_object(), fine, "{depth}");
+        assert_eq!(bounded(value.clone()) == value, fine, "{depth}");
+        assert_eq!(bounded(value), read_arguments(&text), "{depth}");
+        assert_eq!(read(&text, &shape).is_ok(), fine, "{depth}");
+    }
+}
+
 #[test]
 fn thinking_in_front_of_plain_text_is_dropped() {
     assert_eq!(without_thinking("<think>a</think>\n\n42"), "42");

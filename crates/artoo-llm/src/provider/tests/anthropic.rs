@@ -55,6 +55,7 @@ async fn a_structured_answer_is_the_argument_of_a_forced_call() {
         output_tokens: 15,
         cached_tokens: 400,
         requests: 1,
+        estimated: false,
     };
     assert_eq!(reply.usage, usage);
     let (path, body) = bench.asked().remove(0);
@@ -175,7 +176,7 @@ async fn refusals_limits_and_errors_are_named() {
             .await
             .unwrap_err();
         assert!(
-            matches!(&error, ModelError::Unusable { message } if message.contains(name)),
+            matches!(error.bare(), ModelError::Unusable { message } if message.contains(name)),
             "{reason}: {error:?}"
         );
     }

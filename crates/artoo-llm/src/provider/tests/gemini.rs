@@ -42,6 +42,7 @@ async fn a_structured_answer_is_asked_for_by_its_schema() {
             output_tokens: 37,
             cached_tokens: 20,
             requests: 1,
+            estimated: false,
         };
         assert_eq!(reply.usage, usage);
         let (path, body) = bench.asked().remove(0);
@@ -125,7 +126,7 @@ async fn blocked_limited_and_refused_answers_are_named() {
     ] {
         let error = ask_with([script]).ask(&structured()).await.unwrap_err();
         assert!(
-            matches!(&error, ModelError::Unusable { message } if message.contains(name)),
+            matches!(error.bare(), ModelError::Unusable { message } if message.contains(name)),
             "{name}: {error:?}"
         );
     }

@@ -239,12 +239,10 @@ fn absorb_usage(collected: &mut Collected, message: &Value) {
     let prompt = number(usage, &["/input_tokens"])
         .saturating_add(number(usage, &["/cache_creation_input_tokens"]))
         .saturating_add(cached);
-    let known = collected.usage;
-    // The end of a stream repeats some counts and leaves out others.
-    collected.usage = Usage {
-        input_tokens: prompt.max(known.input_tokens),
-        cached_tokens: cached.max(known.cached_tokens),
-        output_tokens: number(usage, &["/output_tokens"]).max(known.output_tokens),
-        requests: 0,
-    };
+    collected.report(Usage {
+        input_tokens: prompt,
+        cached_tokens: cached,
+        output_tokens: number(usage, &["/output_tokens"]),
+        ..Usage::default()
+    });
 }

@@ -44,8 +44,10 @@ pub(in crate::provider) struct Collected {
     pub finish: Option<String>,
     /// The model's own name.
     pub model: Option<String>,
-    /// What it cost; `requests` is 0.
+    /// What the provider reports so far; `requests` is 0.
     pub usage: Usage,
+    /// Bytes of thinking, which is paid for and not kept.
+    pub(super) unkept: usize,
     pub(super) calls: Vec<Call>,
 }
 
@@ -73,6 +75,31 @@ impl Collected {
         }
     }
 
+    /// Whether it was ended by the limit of output tokens. What came until then is no answer, also where it looks like one.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self.finish.as_deref(), Some("length" | "max_tokens"))
+    }
+
+    /// What the model wrote so far, in bytes.
+    pub fn written(&self) -> usize {
+        let calls = self.calls.iter().map(|call| {
+            let object = call.object.as_ref().map_or(0, |object| object.to_string().len());
+            call.name.len() + call.text.len() + object
+        });
+        self.text.len() + self.refusal.len() + self.unkept + calls.sum::<usize>()
+    }
+
+    /// Takes in what the provider says was used until now. Counts only grow; an event may repeat some and leave out others.
+    pub(super) fn report(&mut self, usage: Usage) {
+        let known = self.usage;
+        self.usage = Usage {
+            input_tokens: usage.input_tokens.max(known.input_tokens),
+            output_tokens: usage.output_tokens.max(known.output_tokens),
+            cached_tokens: usage.cached_tokens.max(known.cached_tokens),
+            ..known
+        };
+    }
+
     pub(super) fn name_model(&mut self, event: &Value, key: &str) {
         let named = event.get(key).and_then(Value::as_str);
         if let Some(model) = named.filter(|name| !name.is_empty()) {
@@ -96,7 +123,7 @@ impl Call {
 
     fn arguments(&self) -> Value {
         let object = self.object.clone();
-        object.unwrap_or_else(|| reader::read_arguments(&self.text))
+        object.map_or_else(|| reader::read_arguments(&self.text), reader::bounded)
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) fn absorb(collected: &mut Collected, event: &Value) {
     }
     collected.name_model(event, "modelVersion");
     if let Some(usage) = event.get("usageMetadata") {
-        collected.usage = read_usage(usage);
+        collected.report(read_usage(usage));
     }
     if let Some(reason) = event.pointer("/promptFeedback/blockReason").and_then(Value::as_str) {
         collected.refusal = format!("the provider blocked the prompt ({reason})");
@@ -173,6 +173,6 @@ fn read_usage(usage: &Value) -> Usage {
         input_tokens: number(usage, &["/promptTokenCount"]),
         output_tokens: answer.saturating_add(number(usage, &["/thoughtsTokenCount"])),
         cached_tokens: number(usage, &["/cachedContentTokenCount"]),
-        requests: 0,
+        ..Usage::default()
     }
 }

@@ -14,7 +14,7 @@ use artoo_protocol::model::{AnswerForm, ChatMessage};
 use serde_json::Value;
 
 pub(super) use self::collected::Collected;
-pub(super) use self::errors::{ProviderError, provider_error};
+pub(super) use self::errors::{Exhausted, ProviderError, provider_error};
 pub(super) use self::written::written_call;
 use super::dialect::Dialect;
 

@@ -119,7 +119,7 @@ fn append_to_last_user(sent: &mut Vec<Value>, text: &str) {
 pub(super) fn absorb(collected: &mut Collected, event: &Value) {
     collected.name_model(event, "model");
     if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
-        collected.usage = read_usage(usage);
+        collected.report(read_usage(usage));
     }
     let choices = event.get("choices").and_then(Value::as_array);
     // Only the first choice was asked for.
@@ -128,12 +128,16 @@ pub(super) fn absorb(collected: &mut Collected, event: &Value) {
         index.unwrap_or(0) == 0
     });
     let Some(choice) = first else { return };
-    if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+    // Some servers send an empty reason with every piece.
+    let finish = choice.get("finish_reason").and_then(Value::as_str);
+    if let Some(finish) = finish.filter(|reason| !reason.is_empty()) {
         collected.finish = Some(finish.to_owned());
     }
     for part in [choice.get("message"), choice.get("delta")].into_iter().flatten() {
         push_text(&mut collected.text, part.get("content"));
         push_text(&mut collected.refusal, part.get("refusal"));
+        let thought = part.get("reasoning_content").or_else(|| part.get("reasoning"));
+        collected.unkept += thought.and_then(Value::as_str).map_or(0, str::len);
         for call in part.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             absorb_call(collected, call);
         }
@@ -200,6 +204,6 @@ fn read_usage(usage: &Value) -> Usage {
             usage,
             &["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"],
         ),
-        requests: 0,
+        ..Usage::default()
     }
 }
