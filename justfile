@@ -1,4 +1,4 @@
-# Each recipe is one plain cargo line; just is a convenience, not a need.
+# Each recipe is one plain line; just is a convenience, not a need.
 
 # count this repository's Rust files with the built-in offline model
 demo:
@@ -7,6 +7,7 @@ demo:
 test:
     cargo test --workspace
 
+# what CI runs: installs Debian packages as root where it can, and plays 20,000 simulated worlds
 check:
     .ci/run
 
