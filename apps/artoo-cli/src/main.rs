@@ -218,15 +218,15 @@ fn one_shot(options: &Options, env: &Environment, text: &str, show: Show) -> Res
     let settings = settings::load(options, env)?;
     notices(&settings, show);
     asynchronously(async {
+        let past = match &settings.session {
+            Some(name) => Past::named(&settings.data_dir, name, system::redactor(&settings, env))?,
+            None => Past::none(),
+        };
         let mut signals = Signals::listen()?;
         let starting = System::start(&settings, env, show == Show::Nothing);
         let system = tokio::select! {
             system = starting => system?,
             why = signals.next() => return Err(Failure { message: why.to_owned(), hint: None, code: 130 }),
-        };
-        let past = match &settings.session {
-            Some(name) => Past::named(&settings.data_dir, name, system::redactor(&settings, env))?,
-            None => Past::none(),
         };
         let mut session = Session::new(system, Arc::new(Terminal::detect()), show, past)?;
         let ended = session.run(text, &mut signals).await;

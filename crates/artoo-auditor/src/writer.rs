@@ -132,6 +132,11 @@ impl Writer {
         self.tell_notes(self.now);
         self.tell_gap(self.now);
         self.commit();
+        if self.notes.len() > self.noted {
+            // The last batch itself had something to say.
+            self.tell_notes(self.now);
+            self.commit();
+        }
         if let Some(past) = self.unkept.take() {
             self.keep(Some(past));
         }

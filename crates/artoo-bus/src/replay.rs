@@ -130,7 +130,7 @@ pub fn replay_role<A: Actor>(actor: A, records: &[Record]) -> Result<(), Differe
     };
     let did = records.iter().rev().find(|record| is_deed_of(A::ROLE, &record.entry));
     let n = did.map_or(0, |record| record.n);
-    let goes_on = |record: &&Record| record.n > n && !is_end(&record.entry);
+    let goes_on = |record: &&Record| record.n > n && !is_end(&record.entry) && !is_nothing_done(A::ROLE, &record.entry);
     match records.iter().find(goes_on) {
         Some(_) => Err(difference::<A>(
             n,
@@ -148,6 +148,15 @@ fn is_deed_of(role: Role, entry: &Entry) -> bool {
         Entry::Published { envelope } => envelope.from == role,
         Entry::Commanded { role: by, .. } | Entry::Stepped { role: by, .. } => *by == role,
         Entry::Opened { .. } | Entry::Answered { .. } | Entry::Closed { .. } => false,
+    }
+}
+
+/// Whether others only woke up here, or a process took the task up: neither comes after what this role wanted, or tells of it.
+fn is_nothing_done(role: Role, entry: &Entry) -> bool {
+    match entry {
+        Entry::Stepped { role: by, .. } => *by != role,
+        Entry::Published { envelope } => matches!(envelope.payload, Message::TaskResumed(_)),
+        Entry::Opened { .. } | Entry::Commanded { .. } | Entry::Answered { .. } | Entry::Closed { .. } => false,
     }
 }
 

@@ -519,6 +519,16 @@ mod tests {
             ("rm*", "rm a", false),
             ("cd build && make *", "cd build && make all", true),
             ("cd build && make *", "cd build && make all; cc x", false),
+            ("NODE_ENV=production npm *", "NODE_ENV=production npm test", true),
+            ("NODE_ENV=production npm *", "npm test", false),
+            ("npm *", "NODE_ENV=production npm test", false),
+            ("*PATH=/a npm *", " PATH=/b npm test; PATH=/a npm test", false),
+            ("PATH=* npm *", "PATH=/b npm test", false),
+            (
+                "NODE_ENV=production npm *",
+                "NODE_ENV=production NODE_OPTIONS=$X npm test",
+                false,
+            ),
             ("*", "anything; $X", true),
             ("anything; $X", "anything; $X", true),
         ] {

@@ -33,6 +33,11 @@ pub struct Kept {
     pub dropped: Vec<(SubTaskId, String)>,
 }
 
+/// Whether everything matched and the whole was wrong all the same.
+pub fn is_rejected(outcomes: &[SubTaskOutcome]) -> bool {
+    !outcomes.is_empty() && outcomes.iter().all(|o| o.status == OutcomeStatus::Matched)
+}
+
 /// Sorts matched work by whether the directive leaves it standing.
 ///
 /// Nothing stands after a rejection, when everything matched and the whole was wrong all the same. Else an outcome falls
@@ -41,7 +46,7 @@ pub struct Kept {
 pub fn sort(directive: &PlanDirective, mut matched: Vec<Matched>) -> Kept {
     matched.sort_by_key(|work| (work.round, work.step.sequence));
     let outcomes = &directive.outcomes;
-    let rejected = !outcomes.is_empty() && outcomes.iter().all(|o| o.status == OutcomeStatus::Matched);
+    let rejected = is_rejected(outcomes);
     let mut kept = Kept::default();
     let mut broken: Option<(u32, u32)> = None;
     for work in matched {

@@ -13,6 +13,9 @@ const SHOWN: usize = 20;
 const WORDS_CHARS: usize = 300;
 const CHECK_CHARS: usize = 500;
 
+/// What people see behind the words of one that was kept, before the number.
+const FROM: &str = " (kept from round ";
+
 /// What a machine denied in the rounds so far. It stays when it holds in a later round: another plan may undo that.
 #[derive(Clone, Debug, Default)]
 pub struct Denied(Vec<One>);
@@ -28,26 +31,23 @@ struct One {
 }
 
 impl Denied {
-    /// After a round with these task criteria: what failed by its check, and what its check was never run for. A check that could
-    /// not be run has decided nothing, and the next plan may put a better one in its place.
+    /// After a round whose steps all matched and whose result was rejected: what failed by its check. Where a step failed the work was not
+    /// done, and that its result is missing denies nothing. A check that could not be run has decided nothing either.
     pub fn note(&mut self, round: u32, asked: &[Criterion], verdicts: &[CriterionVerdict]) {
         for criterion in asked {
-            let Some(check) = criterion.check.as_ref().map(Check::plain) else {
+            let Some(check) = criterion.check.as_ref().filter(|check| speaks_of_the_world(check)) else {
                 continue;
             };
-            let mut said = verdicts
-                .iter()
-                .filter(|v| v.criterion == criterion.criterion)
-                .peekable();
-            let unasked = said.peek().is_none();
-            let failed = |v: &CriterionVerdict| v.verdict == Verdict::Fail && v.source == VerdictSource::Check;
-            if !unasked && !said.any(failed) {
+            let denies = |v: &CriterionVerdict| {
+                v.criterion == criterion.criterion && v.verdict == Verdict::Fail && v.source == VerdictSource::Check
+            };
+            if !verdicts.iter().any(denies) {
                 continue;
             }
             let one = One {
-                words: criterion.words(),
+                words: bare_words(criterion),
                 criterion: criterion.clone(),
-                check,
+                check: check.plain(),
                 round,
             };
             if !self.0.iter().any(|known| known.is(&one)) {
@@ -56,30 +56,26 @@ impl Denied {
         }
     }
 
-    /// The task criteria of a plan, with those that stay in force. The plan states one again with the same check, or in the same words
-    /// with a check of its own; the same words without a check would leave to a model what a machine denied.
-    pub fn complete(&self, plan: &Plan) -> Vec<Criterion> {
-        if self.0.is_empty() {
-            return plan.task_criteria.clone();
-        }
+    /// The task criteria of a plan, with those that stay in force. The plan states one again with the same check. In the same words it may
+    /// put a check of its own in the place of one that measured the wrong thing, for good; without a check the same words would leave to
+    /// a model what a machine denied.
+    pub fn complete(&mut self, plan: &Plan) -> Vec<Criterion> {
         let of_steps = plan.steps.iter().flat_map(|step| &step.criteria);
         let checked = plan.task_criteria.iter().chain(of_steps).filter_map(|criterion| {
             let check = criterion.check.as_ref()?.plain();
-            Some((check, criterion.words()))
+            Some((check, bare_words(criterion)))
         });
         let stated: Vec<(Check, String)> = checked.collect();
-        let is_missing = |one: &&One| {
-            !stated
-                .iter()
-                .any(|(check, words)| *check == one.check || *words == one.words)
-        };
+        let has_check = |one: &One| stated.iter().any(|(check, _)| *check == one.check);
+        let is_replaced = |one: &One| !has_check(one) && stated.iter().any(|(_, words)| *words == one.words);
+        self.0.retain(|one| !is_replaced(one));
         let mut kept: Vec<&One> = Vec::new();
-        for one in self.0.iter().filter(is_missing) {
+        for one in self.0.iter().filter(|one| !has_check(one)) {
             if kept.iter().all(|other| other.check != one.check) {
                 kept.push(one);
             }
         }
-        let replaced = |criterion: &&Criterion| kept.iter().all(|one| one.words != criterion.words());
+        let replaced = |criterion: &&Criterion| kept.iter().all(|one| one.words != bare_words(criterion));
         let own = plan.task_criteria.iter().filter(replaced).cloned();
         own.chain(kept.iter().map(|one| one.as_kept())).collect()
     }
@@ -98,17 +94,41 @@ impl Denied {
     }
 }
 
+/// Whether a check speaks of the world and not of what one plan did: another plan runs other commands.
+const fn speaks_of_the_world(check: &Check) -> bool {
+    match check {
+        Check::FileExists { .. }
+        | Check::FileAbsent { .. }
+        | Check::FileContains { .. }
+        | Check::Sha256 { .. }
+        | Check::CommandSucceeds { .. } => true,
+        Check::JsonPath { path, .. } | Check::Count { path, .. } => path.is_some(),
+        Check::OutputEquals { .. } | Check::OutputMatches { .. } | Check::ExitCode { .. } => false,
+    }
+}
+
+/// The words of a criterion, also of one that was shown as kept.
+fn bare_words(criterion: &Criterion) -> String {
+    match criterion.criterion.rsplit_once(FROM) {
+        Some((words, _)) => Criterion {
+            criterion: words.to_owned(),
+            ..criterion.clone()
+        }
+        .words(),
+        None => criterion.words(),
+    }
+}
+
 impl One {
     /// Whether the other one is this one, as it was stated or as it was kept.
     fn is(&self, other: &Self) -> bool {
-        let same_words = self.words == other.words || self.as_kept().criterion == other.criterion.criterion;
-        self.check == other.check && same_words
+        self.check == other.check && self.words == other.words
     }
 
     /// As it stands in a plan that does not state it, so that people see where it comes from.
     fn as_kept(&self) -> Criterion {
         Criterion {
-            criterion: format!("{} (kept from round {})", self.criterion.criterion, self.round),
+            criterion: format!("{}{FROM}{})", self.criterion.criterion, self.round),
             ..self.criterion.clone()
         }
     }
@@ -156,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_a_machine_denied_is_asked_again_unless_the_plan_states_it() {
-        let denied = after(&[verdict("The file is there.", "fail", "check")]);
+        let noted = after(&[verdict("The file is there.", "fail", "check")]);
         for (name, of_task, of_step, expect) in [
             ("dropped", vec![], vec![], vec![KEPT]),
             (
@@ -196,7 +216,7 @@ mod tests {
                 vec![KEPT],
             ),
         ] {
-            let criteria = denied.complete(&plan(&of_task, &of_step));
+            let criteria = noted.clone().complete(&plan(&of_task, &of_step));
             assert_eq!(words(&criteria), expect, "{name}");
             let kept = criteria.iter().filter(|c| c.criterion == KEPT);
             assert!(kept.clone().all(|c| c.check.is_some()), "{name}: {criteria:?}");
@@ -204,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_check_that_ran_and_failed_or_never_ran_denies() {
+    fn only_a_check_that_ran_and_failed_denies() {
         for (said, kept) in [
             (vec![verdict("The file is there.", "fail", "check")], true),
-            (vec![], true),
+            (vec![], false),
             (vec![verdict("The file is there.", "pass", "check")], false),
             (vec![verdict("The file is there.", "fail", "no_check")], false),
         ] {
-            let denied = after(&said);
+            let mut denied = after(&said);
             assert_eq!(denied.complete(&plan(&[], &[])).len(), usize::from(kept), "{said:?}");
             assert_eq!(denied.lines().len(), usize::from(kept));
         }
@@ -235,9 +255,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_check_that_was_replaced_does_not_come_back() {
+        let mut denied = after(&[verdict("The file is there.", "fail", "check")]);
+        let better = plan(&[criterion(KEPT, Some("b.md"))], &[]);
+        assert_eq!(words(&denied.complete(&better)), [KEPT]);
+        assert_eq!(denied.complete(&plan(&[], &[])), []);
+    }
+
+    #[test]
+    fn what_speaks_of_the_commands_of_one_plan_is_not_kept() {
+        let of_a_run = json!({"criterion": "the tests ran", "mode": "verifiable", "check": {"kind": "exit_code", "command": "pytest", "equals": 0}});
+        let asked = plan(&[of_a_run], &[]).task_criteria;
+        assert!(asked[0].check.is_some());
+        let mut denied = Denied::default();
+        denied.note(1, &asked, &[verdict("the tests ran", "fail", "check")]);
+        assert_eq!(denied.complete(&plan(&[], &[])), []);
+    }
+
     proptest! {
-        /// Whatever the plans state and the checks say: what a machine denied once is in force in every later plan, by its check, or in
-        /// its words with another one.
+        /// Whatever the plans state and the checks say: what a machine denied once is in force in every later plan by its check, until a plan
+        /// puts another check in its place.
         #[test]
         fn no_plan_gets_rid_of_what_a_machine_denied(
             rounds in proptest::collection::vec(
@@ -248,15 +286,21 @@ mod tests {
             };
             let mut denied = Denied::default();
             let mut failed: Vec<Criterion> = Vec::new();
+            let same = |a: &Criterion, b: &Criterion| bare_words(a) == bare_words(b);
             for (round, (of_task, of_step, fails)) in (1..).zip(&rounds) {
                 let of_task: Vec<Value> = of_task.iter().map(make).collect();
                 let of_step: Vec<Value> = of_step.iter().map(make).collect();
                 let plan = plan(&of_task, &of_step);
                 let asked = denied.complete(&plan);
                 let of_steps = plan.steps.iter().flat_map(|step| &step.criteria);
+                // A check of its own in the same words takes the place of the one that was denied.
+                let own: Vec<Criterion> = plan.task_criteria.iter().chain(of_steps.clone()).filter(|c| c.check.is_some()).cloned().collect();
+                failed.retain(|earlier| {
+                    own.iter().any(|c| c.check == earlier.check) || !own.iter().any(|c| same(c, earlier))
+                });
                 for earlier in &failed {
                     let stated = asked.iter().chain(of_steps.clone()).any(|c| {
-                        c.check == earlier.check || (c.check.is_some() && c.criterion == earlier.criterion)
+                        c.check == earlier.check
                     });
                     prop_assert!(stated, "{earlier:?} is not in {asked:?}");
                 }

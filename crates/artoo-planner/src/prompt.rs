@@ -318,7 +318,8 @@ fn denied(denied: &Denied) -> String {
         return String::new();
     }
     format!(
-        "A check denied these criteria of the task; they are kept for the new plan, whatever it states:\n- {}\n",
+        "A check denied these criteria of the task; they are kept for the new plan. Where a check measures the wrong thing, state the same \
+         words with a right one:\n- {}\n",
         lines.join("\n- ")
     )
 }

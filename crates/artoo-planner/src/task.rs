@@ -202,8 +202,10 @@ impl Task {
         };
         self.failed_plans.push(current.work.clone());
         self.tried = tried(&directive.outcomes);
-        self.denied
-            .note(self.round, &current.task_criteria, &directive.task_verdicts);
+        if carry::is_rejected(&directive.outcomes) {
+            self.denied
+                .note(self.round, &current.task_criteria, &directive.task_verdicts);
+        }
         self.kept = carry::sort(&directive, current.matched(self.round));
         add_new(&mut self.blocked.tools, &directive.blocked_tools);
         add_new(&mut self.blocked.targets, &directive.blocked_targets);

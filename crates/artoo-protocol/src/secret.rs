@@ -11,7 +11,7 @@ mod stated;
 
 use self::fields::is_secret_field;
 use self::stated::stated_password;
-pub use names::{counts, is_secret_name, is_secret_variable};
+pub use names::{is_secret_name, is_secret_variable, is_surely_secret};
 use pairs::{FIND, HINT, NOTHING, begins_key, says};
 pub use plain::Plain;
 

@@ -42,6 +42,8 @@ pub async fn run(options: &Options, env: &Environment, show: Show) -> Result<u8,
     };
     let mut greeted = false;
     loop {
+        // What was pressed while the last task wound down was not meant for what begins now.
+        signals.forget_interrupts();
         let system = tokio::select! {
             system = System::start(&settings, env, false) => system?,
             why = signals.next() => break Err(Failure { message: why.to_owned(), hint: None, code: 130 }),

@@ -4,7 +4,7 @@
 //! name says so. Each character becomes one `*`, so that text keeps its length and a replayed role cuts it in the same
 //! places. Must not know records: it walks any JSON value.
 
-use artoo_protocol::secret::{self, Plain, SHORTEST, counts, is_secret_name};
+use artoo_protocol::secret::{self, Plain, SHORTEST, is_secret_name, is_surely_secret};
 use serde_json::Value;
 
 /// Masks secrets in text and in JSON.
@@ -90,10 +90,14 @@ impl Redactor {
             Value::Object(fields) => fields.iter_mut().fold(false, |changed, (name, field)| {
                 let masked = match field {
                     // In a schema the names are of fields that somebody else fills in, and the tools of a task are made of it.
-                    Value::Object(schemas) if name == "properties" && schemas.values().all(Value::is_object) => schemas
+                    Value::Object(schemas) if holds_schemas(name) && schemas.values().all(Value::is_object) => schemas
                         .values_mut()
                         .fold(false, |changed, schema| self.masks(schema) | changed),
-                    _ if is_secret_name(name) => cover(field, counts(name)),
+                    _ if is_surely_secret(name) => cover(field),
+                    Value::String(text) if is_secret_name(name) && text.chars().count() >= SHORTEST => {
+                        let masked = mask(text);
+                        replace(text, masked)
+                    }
                     _ => self.masks(field),
                 };
                 masked | changed
@@ -140,26 +144,29 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// Masks everything in a value; a number becomes a text of the same length, quotes included. Counts of tokens stay what they are. Whether
-/// anything was masked.
-fn cover(value: &mut Value, counts: bool) -> bool {
+/// Whether what stands under this name in a schema is a table of schemas.
+fn holds_schemas(name: &str) -> bool {
+    matches!(
+        name,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+    )
+}
+
+/// Masks everything in a value; a number becomes a text of the same length, quotes included. Whether anything was masked.
+fn cover(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
             let masked = mask(text);
             replace(text, masked)
         }
-        Value::Number(number) if !counts => {
+        Value::Number(number) => {
             let stars = number.to_string().len().saturating_sub(2).max(1);
             *value = Value::String("*".repeat(stars));
             true
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |changed, item| cover(item, counts) | changed),
-        Value::Object(fields) => fields
-            .values_mut()
-            .fold(false, |changed, field| cover(field, counts) | changed),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::Array(items) => items.iter_mut().fold(false, |changed, item| cover(item) | changed),
+        Value::Object(fields) => fields.values_mut().fold(false, |changed, field| cover(field) | changed),
+        Value::Null | Value::Bool(_) => false,
     }
 }
 
@@ -263,7 +270,18 @@ mod tests {
             (json!({"password": "hunter2"}), json!({"password": "*******"})),
             (json!({"password": ""}), json!({"password": ""})),
             (json!({"db password (old)": "x"}), json!({"db password (old)": "*"})),
-            (json!({"say \"token\" twice": "x"}), json!({"say \"token\" twice": "*"})),
+            (
+                json!({"say \"secret\" twice": "x"}),
+                json!({"say \"secret\" twice": "*"}),
+            ),
+            (
+                json!({"sort_key": "name", "primary_key": 17, "tokenizer": "gpt2"}),
+                json!({"sort_key": "name", "primary_key": 17, "tokenizer": "gpt2"}),
+            ),
+            (
+                json!({"page_token": "abcdefgh", "n": 1}),
+                json!({"page_token": "********", "n": 1}),
+            ),
             (json!({"password\\": "x"}), json!({"password\\": "*"})),
             (json!({"pin_secret": 493_817}), json!({"pin_secret": "****"})),
             (json!({"secret": -1.25}), json!({"secret": "***"})),
@@ -271,7 +289,7 @@ mod tests {
                 json!({"credentials": {"user": "ann", "codes": [1234, "ab", null, true]}}),
                 json!({"credentials": {"user": "***", "codes": ["**", "**", null, true]}}),
             ),
-            (json!({"tokens": ["abc", 7]}), json!({"tokens": ["***", 7]})),
+            (json!({"tokens": ["abc", 7]}), json!({"tokens": ["abc", 7]})),
             (json!([{"api_key": ["k"]}]), json!([{"api_key": ["*"]}])),
         ] {
             let line = Redactor::default().json(open.to_string()).unwrap();
@@ -291,6 +309,7 @@ mod tests {
             r#"{"usage":{"input_tokens":510,"output_tokens":67,"cached_tokens":0},"max_output_tokens":null,"max_tokens":9000}"#,
             r#"{"max_context_tokens":32000,"tokens_of_ended":12,"promptTokenCount":50,"tokens":{"input":5}}"#,
             r#"{"input_schema":{"type":"object","properties":{"api_key":{"type":"string"},"token":{"description":"whose"}}}}"#,
+            r#"{"input_schema":{"type":"object","$defs":{"AuthToken":{"type":"object","title":"AuthToken"},"SortKey":{"enum":["a"]}}}}"#,
             r#"{"password":null,"secret":true,"key":"k"}"#,
         ] {
             assert_eq!(Redactor::default().json(text.to_owned()).unwrap(), text);

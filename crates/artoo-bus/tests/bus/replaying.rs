@@ -329,12 +329,20 @@ async fn what_a_last_step_wants_and_nobody_did_is_a_difference() {
     assert_eq!(behind(said(aborted(), Role::User)), Ok(()), "a task that was stopped");
     let missing = behind(said(subtask(3), Role::R2).clone()).unwrap_err();
     assert!(missing.to_string().contains("wants something else"), "{missing}");
-    let other = Entry::Stepped {
+    let woke = Entry::Stepped {
         role: Role::R3,
         now: records[0].at,
         cause: artoo_protocol::journal::StepCause::Wake,
     };
-    let missing = behind(other).unwrap_err();
+    assert_eq!(behind(woke), Ok(()), "others may wake up before it was done");
+    let others_went_on = Entry::Answered {
+        role: Role::R3,
+        call: CallId(900),
+        answer: Answer::Model(Err(artoo_protocol::model::ModelError::Unusable {
+            message: "no".into(),
+        })),
+    };
+    let missing = behind(others_went_on).unwrap_err();
     assert!(
         missing.to_string().contains("wants something that was not done"),
         "{missing}"

@@ -19,6 +19,7 @@ mod limits;
 mod programs;
 mod redirects;
 mod sed;
+mod settings;
 mod special;
 mod table;
 mod words;
@@ -31,29 +32,11 @@ use brush_parser::ast;
 
 pub use describe::table_as_markdown;
 use grammar::parsed;
+use settings::{is_harmless_variable, is_plain_value};
 use words::Arg;
 
 /// Stands among the programs for one whose name is known only when it runs.
 pub const UNKNOWN_PROGRAM: &str = "?";
-
-/// Variables in capitals that may be set without changing what programs do; names in small letters always may.
-const HARMLESS_VARIABLES: &[&str] = &[
-    "LANG",
-    "LC_ALL",
-    "LC_COLLATE",
-    "LC_CTYPE",
-    "LC_NUMERIC",
-    "TZ",
-    "DIR",
-    "FILE",
-    "FILES",
-    "NAME",
-    "COUNT",
-    "TOTAL",
-    "N",
-    "I",
-    "NO_COLOR",
-];
 
 /// The answer: the class of everything but the listed writes, which the caller judges by their paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,9 +292,11 @@ impl Walk {
                 name
             }
         };
+        let mut literal = None;
         let numeric = match &assignment.value {
             ast::AssignmentValue::Scalar(word) => {
                 self.word(word);
+                literal = Some(word.value.as_str()).filter(|value| is_plain_value(value));
                 arithmetic::is_numeric_word(&word.value)
             }
             ast::AssignmentValue::Array(elements) => {
@@ -326,7 +311,16 @@ impl Walk {
         };
         // `IFS= read -r line` is how lines are read; the setting lasts for that builtin alone.
         if !(reads_a_line && name == "IFS") {
-            self.assigned(name, numeric);
+            self.set.insert(name.clone());
+            match literal.filter(|_| !is_harmless_variable(name)) {
+                // It may change what programs do, and whoever writes it into a grant has had it in mind.
+                Some(value) => {
+                    self.called.insert(format!("{name}={value}"));
+                    self.unknown(format!("setting `{name}` may change what programs do"));
+                    self.variables.assign(name, numeric);
+                }
+                None => self.takes_value(name, numeric),
+            }
         }
     }
 
@@ -371,15 +365,6 @@ impl Walk {
             self.runs_anything(why);
         }
     }
-}
-
-/// Whether no program heeds a variable of this name. Of those in small letters only the settings of npm's kin are read.
-fn is_harmless_variable(name: &str) -> bool {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    (plain && !name.contains("npm_config")) || HARMLESS_VARIABLES.contains(&name)
 }
 
 #[cfg(test)]

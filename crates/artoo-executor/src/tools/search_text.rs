@@ -286,7 +286,9 @@ impl Lines<'_> {
             number.unwrap_or_default(),
             String::from_utf8_lossy(shown)
         );
-        if shown.len() < line.len() {
+        if shown.is_empty() && !line.is_empty() {
+            let _ = write!(self.text, "[one word of {} bytes]", line.len());
+        } else if shown.len() < line.len() {
             let _ = write!(self.text, " [… {} bytes more]", line.len() - shown.len());
         }
         self.text.push('\n');

@@ -2,7 +2,7 @@
 //!
 //! Owns the quick look at such a field in a line of JSON: it says yes wherever the closer look at the value would mask something.
 
-use super::names::{counts, is_secret_name};
+use super::names::{counts, is_secret_name, is_surely_secret};
 
 /// Bytes of a name that are looked at; what is longer counts as secret.
 const NAME_BYTES: usize = 256;
@@ -34,7 +34,7 @@ pub(super) fn is_secret_field(text: &str, at: usize, hint: Option<usize>) -> boo
     match opening {
         Some((opening, _)) => {
             let name = String::from_utf8_lossy(looked_at.get(opening + 1..).unwrap_or_default());
-            is_secret_name(&name) && !(number && counts(&name))
+            is_secret_name(&name) && (!number || !counts(&name) || is_surely_secret(&name))
         }
         None => name.len() > NAME_BYTES,
     }

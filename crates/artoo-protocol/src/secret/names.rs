@@ -41,8 +41,24 @@ pub fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| plain.contains(secret)) || plain.ends_with("key") && plain.len() > 3
 }
 
+/// Whether nothing but a secret stands under this name, however short. `sort_key`, `primary_key` and `tokenizer` are none of these.
+pub fn is_surely_secret(name: &str) -> bool {
+    const SURE: [&str; 7] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "credential",
+        "apikey",
+        "privatekey",
+    ];
+    let letters = name.chars().filter(|c| *c != '-' && *c != '_');
+    let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    SURE.iter().any(|sure| plain.contains(sure))
+}
+
 /// Whether a field of this name holds numbers that are counts and no secrets, such as `max_tokens`, although the name looks secret.
-pub fn counts(name: &str) -> bool {
+pub(super) fn counts(name: &str) -> bool {
     let letters = name.chars().filter(|c| *c != '-' && *c != '_');
     let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     plain.contains("tokens") || plain.contains("tokencount")

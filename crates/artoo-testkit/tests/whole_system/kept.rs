@@ -71,8 +71,7 @@ fn a_plan_that_does_not_state_a_failed_criterion_is_measured_by_it_all_the_same(
     );
     assert!(run.directives()[1].loss.d.get() > 0.0, "it counts");
     let shown = run.prompts(artoo_protocol::Role::R2);
-    let told =
-        "they are kept for the new plan, whatever it states:\n- number.txt holds 42 ({\"kind\":\"file_contains\"";
+    let told = "state the same words with a right one:\n- number.txt holds 42 ({\"kind\":\"file_contains\"";
     assert!(
         !shown[0].contains("they are kept") && shown[1].contains(told),
         "{}",

@@ -38,7 +38,13 @@ struct Imported {
 }
 
 pub(super) fn import(data: &Path, file: &Path, redactor: &Redactor, json: bool) -> Result<u8, Failure> {
-    let phases = spooled(input(file)?)?;
+    // Beside the memory, which has to take it anyway: other folders may be memory of the machine.
+    let beside = if data.is_dir() {
+        data.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    let phases = spooled(input(file)?, &beside)?;
     let store = Store::to_change(data)?;
     let mut imported = Imported::default();
     let mut taking = Taking::into(&store.records);
@@ -140,8 +146,8 @@ fn masked(line: &Exported, redactor: &Redactor) -> Exported {
 }
 
 /// Reads all lines and keeps them by phase, each in their order; the first that is no memory ends it.
-fn spooled(mut source: Box<dyn BufRead>) -> Result<Vec<File>, Failure> {
-    let files = (0..PHASES).map(|_| Ok(BufWriter::new(tempfile::tempfile()?)));
+fn spooled(mut source: Box<dyn BufRead>, folder: &Path) -> Result<Vec<File>, Failure> {
+    let files = (0..PHASES).map(|_| Ok(BufWriter::new(tempfile::tempfile_in(folder)?)));
     let mut phases = files.collect::<io::Result<Vec<_>>>().map_err(|e| not_kept(&e))?;
     let mut line = Vec::new();
     for number in 1_u64.. {
@@ -243,7 +249,7 @@ mod tests {
     }
 
     fn read(text: String) -> Result<Vec<Vec<Vec<String>>>, Failure> {
-        let phases = spooled(Box::new(io::Cursor::new(text)))?;
+        let phases = spooled(Box::new(io::Cursor::new(text)), &std::env::temp_dir())?;
         let slices = phases.into_iter().map(|phase| {
             let mut lines = Lines::of(phase);
             let mut slices = Vec::new();

@@ -80,7 +80,7 @@ fn is_telling(folder: &Path) -> bool {
 }
 
 const fn is_packed(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '=')
+    c.is_ascii_alphanumeric() || c == '='
 }
 
 const fn is_opaque(piece: &str) -> bool {
@@ -105,6 +105,7 @@ mod tests {
             "https://en.wikipedia.org/wiki/Rust_(programming_language)#History",
             "https://example.org/a-rather-long-title-of-a-page-from-2024-with-very-many-words-in-it-that-goes-on",
             "https://github.com/x/y/commit/0123456789abcdef0123456789abcdef01234567",
+            "https://en.wikipedia.org/wiki/List_of_countries_and_dependencies_by_population_density",
             "https://example.org/search?q=how+to+cook+rice&lang=en",
         ] {
             assert_eq!(check(plain), Outgoing::Plain, "{plain}");
